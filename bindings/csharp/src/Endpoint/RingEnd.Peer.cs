@@ -10,9 +10,9 @@ namespace Ramway
         /// <summary>
         /// What a call waits for: false, that <see cref="Ready"/> says so; true, a peer of another epoch than <see cref="gone"/>.
         /// </summary>
-        private bool seeksPeer;
+        private protected bool seeksPeer;
         /// <summary>The epoch of the peer that was found last.</summary>
-        private uint found;
+        private protected uint found;
 
         /// <summary>
         /// Waits until the other role is attached, not closed, and its process lives, and gives its epoch, see <see
@@ -30,6 +30,11 @@ namespace Ramway
         public uint WaitForPeer(TimeSpan? timeout = null, CancellationToken cancellationToken = default)
         {
             WaitLimit.Check(timeout);
+            return Seek(timeout, cancellationToken);
+        }
+
+        private protected uint Seek(TimeSpan? timeout, CancellationToken token)
+        {
             bool open = Enter();
             Exception? e;
             try
@@ -37,7 +42,7 @@ namespace Ramway
                 e = open ? SeekPeer() : Refused();
                 if (e == NotNow)
                 {
-                    e = Sleep(WaitLimit.Of(timeout, cancellationToken), 0);
+                    e = Sleep(WaitLimit.Of(timeout, token), 0);
                 }
             }
             finally
@@ -48,7 +53,7 @@ namespace Ramway
         }
 
         /// <summary>Begins a wait for a peer, inside the guard. null: one is there.</summary>
-        private Exception? SeekPeer()
+        private protected virtual Exception? SeekPeer()
         {
             BeforeWait();
             seeksPeer = true;
@@ -66,7 +71,7 @@ namespace Ramway
         }
 
         /// <summary>Whether a peer has attached since then.</summary>
-        private Exception? PeerFound()
+        private protected virtual Exception? PeerFound()
         {
             uint epoch = Volatile.Read(ref peer->Epoch);
             if (epoch == gone)
@@ -78,7 +83,7 @@ namespace Ramway
         }
 
         /// <summary>Why no peer can come any more.</summary>
-        private RamwayException? NoPeerCan() => final ? Ended(true) : at!.Link.Vanished() ? NameGone() : null;
+        private protected virtual RamwayException? NoPeerCan() => final ? Ended(true) : at!.Link.Vanished() ? NameGone() : null;
 
         private void LeaveSeek()
         {
@@ -95,7 +100,9 @@ namespace Ramway
         /// <remarks>Until it is over, this is a call in progress: no other may be made, but for Dispose.</remarks>
         /// <exception cref="RamwayException">As for WaitForPeer, but for TimedOut.</exception>
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
-        public ValueTask<uint> WaitForPeerAsync(CancellationToken cancellationToken = default)
+        public ValueTask<uint> WaitForPeerAsync(CancellationToken cancellationToken = default) => SeekAsync(cancellationToken);
+
+        private protected ValueTask<uint> SeekAsync(CancellationToken cancellationToken)
         {
             if (guard.IsTaken)
             {

@@ -11,7 +11,9 @@ namespace Ramway
     /// <see cref="InvalidOperationException"/> where it is noticed. <see cref="Dispose()"/>, <see cref="PeerAlive"/> and
     /// <see cref="PeerEpoch"/> are safe from any thread.
     /// </remarks>
-    // The endpoint of the skeleton: an end of a ring adds its positions and its own rule, and nothing else.
+    // The endpoint of the skeleton: an end of a ring or topic adds its positions and its own rule, and nothing else. How a side says
+    // that it is there, sleeps or goes, and how it wakes the other one, are virtual: a ring's two roles do it in one way, a topic's
+    // publisher and its subscribers in one each. They are called where a call waits, begins or ends, never on the way of a message.
     public abstract unsafe partial class RingEnd : IDisposable
     {
         /// <summary>
@@ -25,19 +27,25 @@ namespace Ramway
         /// <summary>Publish without a fence, because the peer makes up for it with a membarrier when it goes to sleep.</summary>
         private protected bool fenceFree;
         /// <summary>This process is registered with membarrier, and it worked.</summary>
-        private bool membarrierCapable;
+        private protected bool membarrierCapable;
         /// <summary>An end is forever (bus, pair). On a named ring a successor may attach.</summary>
         private protected readonly bool final;
         /// <summary>The peer's flags as last acted upon.</summary>
         private protected uint peerFlags;
         /// <summary>What this handle is dead of, if it is.</summary>
         private protected ErrorKind dead;
+        /// <summary>This role's line; null in a topic's subscriber, which has a slot. What the peer says of itself.</summary>
         private protected RoleLine* mine, peer;
+        /// <summary>The word that this side sleeps on, and the one that the peer sleeps on. This side's flags.</summary>
+        private protected uint* ownWait, peerWait, ownFlags;
+        /// <summary>Null in a topic's end.</summary>
         private protected RingBlock* ring;
         private protected byte* data;
         private protected readonly ulong capacity;
         /// <summary>capacity - 1 and align - 1.</summary>
         private protected readonly ulong wrap, alignMask;
+        /// <summary>The bytes before each payload, and the same with alignMask: what a frame's size is rounded up from.</summary>
+        private protected readonly ulong header, frameExtra;
         private protected readonly uint maxLength;
         private protected readonly uint align;
         private readonly Role role;
@@ -58,34 +66,73 @@ namespace Ramway
         private bool deferred;
         /// <summary>Under the lock: nothing is mapped any more.</summary>
         private bool finished;
-        private Attachment? at;
+        private protected Attachment? at;
 
         /// <summary>Prepares the handle; the positions are checked next, and <see cref="Announce"/> makes it known.</summary>
         private protected RingEnd(Attachment attachment, Role role, RingOptions options)
+            : this(attachment, role, Facts.FrameHeader, Layout.MaxMessageLength(attachment.Capacity), options.Membarrier)
+        {
+            ring = attachment.Ring;
+            mine = role == Role.Producer ? &ring->Producer : &ring->Consumer;
+            peer = role == Role.Producer ? &ring->Consumer : &ring->Producer;
+            ownWait = &mine->Wait;
+            ownFlags = &mine->Flags;
+            peerWait = &peer->Wait;
+            wait = new Waiter(options.Wait, ownWait);
+        }
+
+        /// <summary>The same for a topic's end: the publisher, or a subscriber, whose words follow from its slot.</summary>
+        private protected RingEnd(Attachment attachment, Role role, TopicOptions options)
+            : this(attachment, role, Facts.TopicFrameHeader, Layout.MaxTopicMessageLength(attachment.Capacity), options.Membarrier)
+        {
+            SubscribersArea* area = attachment.Area;
+            if (role == Role.Producer)
+            {
+                mine = &attachment.Topic->Publisher;
+                // Nobody: what a subscriber says of itself is in its slot.
+                peer = Nobody;
+                ownWait = &area->Wait;
+                ownFlags = &mine->Flags;
+                peerWait = &Nobody->Wait;
+                wait = new Waiter(options.Wait, ownWait);
+            }
+            else
+            {
+                peer = &attachment.Topic->Publisher;
+                ownWait = (uint*)&area->Word;
+                peerWait = &area->Wait;
+                wait = new Waiter(options.Wait, ownWait, options.ReadOnly ? Waiter.Sharing.ReadOnly : Waiter.Sharing.Counted);
+            }
+        }
+
+        private RingEnd(Attachment attachment, Role role, ulong header, uint maxLength, bool membarrier)
         {
             this.role = role;
             name = string.IsNullOrEmpty(attachment.Name) ? null : attachment.Name;
-            ring = attachment.Ring;
             data = attachment.Data;
             capacity = attachment.Capacity;
             align = attachment.Align;
             wrap = capacity - 1;
             alignMask = (ulong)align - 1;
-            maxLength = Layout.MaxMessageLength(capacity);
-            mine = role == Role.Producer ? &ring->Producer : &ring->Consumer;
-            peer = role == Role.Producer ? &ring->Consumer : &ring->Producer;
+            this.header = header;
+            frameExtra = header + alignMask;
+            this.maxLength = maxLength;
             final = attachment.Link.Final;
-            membarrierCapable = options.Membarrier && Membarrier.IsAvailable;
+            membarrierCapable = membarrier && Membarrier.IsAvailable;
             kernelAsked = Clock.Nanoseconds;
-            wait = new Waiter(options.Wait, &mine->Wait);
+            // Set by the other two.
+            wait = null!;
         }
 
+        /// <summary>A role's line that nobody writes: all zero, for as long as the process runs.</summary>
+        private static readonly RoleLine* Nobody = (RoleLine*)Native.Zeroed(sizeof(RoleLine));
+
         /// <summary>Makes a handle over an attachment, which is released if that fails.</summary>
-        private protected static T Over<T>(Attachment attachment, RingOptions? options, Func<Attachment, RingOptions, T> make)
+        private protected static T Over<T, TOptions>(Attachment attachment, TOptions options, Func<Attachment, TOptions, T> make)
         {
             try
             {
-                return make(attachment, options ?? RingOptions.Default);
+                return make(attachment, options);
             }
             catch
             {
@@ -100,30 +147,43 @@ namespace Ramway
         /// </summary>
         private protected void Announce(Attachment attachment)
         {
-            Volatile.Write(ref mine->Wait, 0);
-            Volatile.Write(ref mine->Flags, membarrierCapable ? Facts.RoleMembarrierCapable : 0u);
-            epoch = Math.Max(unchecked(Volatile.Read(ref mine->Epoch) + 1), 1);
-            // Release: a peer that sees the new epoch sees the flags of its holder.
-            Volatile.Write(ref mine->Epoch, epoch);
+            epoch = AnnounceSelf();
             Interlocked.MemoryBarrier();
             WakePeer();
             at = attachment;
             PeerChanged();
         }
 
+        /// <summary>Makes this side known, and gives how often its role was attached.</summary>
+        private protected virtual uint AnnounceSelf()
+        {
+            Volatile.Write(ref *ownWait, 0);
+            Volatile.Write(ref mine->Flags, membarrierCapable ? Facts.RoleMembarrierCapable : 0u);
+            uint next = Math.Max(unchecked(Volatile.Read(ref mine->Epoch) + 1), 1);
+            // Release: a peer that sees the new epoch sees the flags of its holder.
+            Volatile.Write(ref mine->Epoch, next);
+            return next;
+        }
+
         /// <summary>Says "I closed", after everything was published, and wakes the peer.</summary>
         private protected void AnnounceClose()
         {
-            Volatile.Write(ref mine->Flags, Volatile.Read(ref mine->Flags) | Facts.RoleClosed);
+            SayClosed();
             Interlocked.MemoryBarrier();
             WakePeer();
         }
 
+        private protected virtual void SayClosed() =>
+            Volatile.Write(ref mine->Flags, Volatile.Read(ref mine->Flags) | Facts.RoleClosed);
+
         /// <summary>Wakes the peer whether it waits or not.</summary>
-        private void WakePeer()
+        private protected virtual void WakePeer() => Wake(peerWait);
+
+        /// <summary>Wakes who sleeps on a role's own word.</summary>
+        private protected static void Wake(uint* word)
         {
-            Volatile.Write(ref peer->Wait, 0);
-            Futex.WakeAll(&peer->Wait);
+            Volatile.Write(ref *word, 0);
+            Futex.WakeAll(word);
         }
 
         /// <summary>
@@ -143,7 +203,7 @@ namespace Ramway
         /// <summary>After a publish: whether the peer sleeps or has changed its flags.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private protected bool PeerSleepsOrChanged() =>
-            Volatile.Read(ref peer->Wait) != 0 || Volatile.Read(ref peer->Flags) != peerFlags;
+            Volatile.Read(ref *peerWait) != 0 || Volatile.Read(ref peer->Flags) != peerFlags;
 
         /// <summary>
         /// Acts on that. What was agreed on just now holds for this publish too: <see cref="PeerChanged"/> fences, and the wait
@@ -154,7 +214,7 @@ namespace Ramway
         {
             PeerChanged();
             // Any value but 0 is a waiter: a hostile one costs its writer a wake-up.
-            if (Volatile.Read(ref peer->Wait) != 0)
+            if (Volatile.Read(ref *peerWait) != 0)
             {
                 WakePeer();
             }
@@ -164,21 +224,27 @@ namespace Ramway
         /// Acts on the peer's flags: who fences, and, where it is final, whether a consumer has closed. A producer's close is
         /// acted on where the ring is found empty, because what it sent before is delivered first.
         /// </summary>
-        private protected void PeerChanged()
+        private protected virtual void PeerChanged()
         {
             uint flags = Volatile.Read(ref peer->Flags);
             peerFlags = flags;
-            fenceFree = Cpu.FenceFree && membarrierCapable && (flags & Facts.RoleMembarrierCapable) != 0;
-            // This role is the only writer of its flags.
-            uint own = Volatile.Read(ref mine->Flags) & ~Facts.RoleFenceFree;
-            Volatile.Write(ref mine->Flags, fenceFree ? own | Facts.RoleFenceFree : own);
-            // "I am fence-free" is visible before the first publish without a fence, and a sleeper that no longer sees it can rely
-            // on fences from here on.
-            Interlocked.MemoryBarrier();
+            Agree((flags & Facts.RoleMembarrierCapable) != 0);
             if (role == Role.Producer && final && (flags & Facts.RoleClosed) != 0)
             {
                 Die(ErrorKind.Closed);
             }
+        }
+
+        /// <summary>Decides who fences; canMembarrier: every one that this side wakes can make up for a fence that is left out.</summary>
+        private protected void Agree(bool canMembarrier)
+        {
+            fenceFree = Cpu.FenceFree && membarrierCapable && canMembarrier;
+            // This side is the only writer of its flags.
+            uint own = Volatile.Read(ref *ownFlags) & ~Facts.RoleFenceFree;
+            Volatile.Write(ref *ownFlags, fenceFree ? own | Facts.RoleFenceFree : own);
+            // "I am fence-free" is visible before the first publish without a fence, and a sleeper that no longer sees it can rely
+            // on fences from here on.
+            Interlocked.MemoryBarrier();
         }
 
         /// <summary>Marks the handle dead, unless it is dead already, and gives what it is dead of.</summary>
@@ -200,8 +266,11 @@ namespace Ramway
 
         /// <summary>The error of a state that the handle or the ring is in.</summary>
         private protected RamwayException Fail(ErrorKind kind) => Fail(kind, kind != ErrorKind.Corrupt ? null :
-            "the ring's positions or a frame's length are not what any correct peer writes; this handle stays dead. " +
-            "Recreate the ring, and see SECURITY.md if the peer is not trusted");
+            $"the {Kind}'s positions or a frame's length are not what any correct peer writes; this handle stays dead. " +
+            $"Recreate the {Kind}, and see SECURITY.md if the peer is not trusted");
+
+        /// <summary>What this is an end of, for messages.</summary>
+        private protected string Kind => header == Facts.FrameHeader ? "ring" : "topic";
 
         /// <summary>An error with a text about this ring.</summary>
         private protected RamwayException Fail(ErrorKind kind, string? text)
@@ -212,7 +281,7 @@ namespace Ramway
         }
 
         /// <summary>How the ring has ended, as an error; null: it has not. See <see cref="PeerState.End"/>.</summary>
-        private RamwayException? Ended(bool askKernel)
+        private protected virtual RamwayException? Ended(bool askKernel)
         {
             Ending ending = new PeerState(peer, final, delivered).End(askKernel, at!.Link, role, out uint epoch);
             if (ending == Ending.NameGone)
@@ -227,7 +296,7 @@ namespace Ramway
             return Fail(ending == Ending.Closed ? ErrorKind.Closed : ErrorKind.PeerDead);
         }
 
-        private RamwayException NameGone() => Fail(ErrorKind.Closed, "the segment's name was removed while it was in use " +
+        private protected RamwayException NameGone() => Fail(ErrorKind.Closed, "the segment's name was removed while it was in use " +
             "(rm, or systemd's RemoveIPC): no peer can find it any more. Create it again");
 
         /// <summary>Records an end that is about to be returned. Gives the error that it got.</summary>
@@ -253,7 +322,7 @@ namespace Ramway
         }
 
         /// <summary>
-        /// Bytes of the data area. A frame takes 16 bytes more than its payload, rounded up to <see cref="Align"/>.
+        /// Bytes of the data area. A frame takes 16 bytes more than its payload (of a topic 32), rounded up to <see cref="Align"/>.
         /// </summary>
         public long Capacity => (long)capacity;
 
@@ -261,7 +330,8 @@ namespace Ramway
         public int Align => (int)align;
 
         /// <summary>
-        /// The longest payload that ever fits, in bytes: min(capacity - 16, 2^31 - 17). It fits whenever the ring is empty.
+        /// The longest payload that ever fits, in bytes: min(capacity - 16, 2^31 - 17), and it fits whenever the ring is empty; of a
+        /// topic min(capacity / 2 - 32, 2^31 - 33).
         /// </summary>
         public int MaxMessageLength => (int)maxLength;
 
@@ -284,10 +354,15 @@ namespace Ramway
             {
                 lock (closing)
                 {
-                    return finished ? 0u : Volatile.Read(ref peer->Epoch);
+                    return finished ? 0u : EpochOfPeer;
                 }
             }
         }
+
+        private protected virtual uint EpochOfPeer => Volatile.Read(ref peer->Epoch);
+
+        private protected virtual bool PeerLives => Volatile.Read(ref peer->Epoch) != 0 &&
+            (Volatile.Read(ref peer->Flags) & Facts.RoleClosed) == 0 && at!.Link.PeerAlive(role);
 
         /// <summary>
         /// Whether the other role is attached and its process lives. A stopped process is alive. One system call; safe from any
@@ -299,8 +374,7 @@ namespace Ramway
             {
                 lock (closing)
                 {
-                    return !finished && Volatile.Read(ref peer->Epoch) != 0 &&
-                        (Volatile.Read(ref peer->Flags) & Facts.RoleClosed) == 0 && at!.Link.PeerAlive(role);
+                    return !finished && PeerLives;
                 }
             }
         }
@@ -473,9 +547,16 @@ namespace Ramway
             at = null;
             ring = null;
             mine = peer = null;
+            ownWait = peerWait = ownFlags = null;
             data = null;
             attachment.Release(keepMapped);
+            Forget(keepMapped);
             GC.SuppressFinalize(this);
+        }
+
+        /// <summary>After the mapping is gone: what else the handle has, unless somebody may still read it.</summary>
+        private protected virtual void Forget(bool keepMapped)
+        {
         }
 
         /// <summary>What has to be visible to the peer before this side waits for it, or closes.</summary>

@@ -38,6 +38,9 @@ namespace Ramway
         /// <summary>The operating system's error number; 0 if it was not the cause.</summary>
         public int Errno { get; }
 
+        /// <summary>How many messages an ejection cost, if the kind is Lagged; else 0.</summary>
+        public ulong Lost { get; internal set; }
+
         /// <summary>What was found and what to do.</summary>
         internal string? Text { get; }
 

@@ -29,20 +29,25 @@ namespace Ramway
         // Another one after each flush: a copy that was left behind must not write over what is published.
         private uint ticket;
         private readonly uint maxLength;
-        private readonly ulong wrap, alignMask;
+        private readonly ulong wrap, alignMask, header;
         private readonly byte* data;
         // The sender's, ahead of its own. Nothing that is not inlined gets a pointer to this struct, or they would be stored for
         // each message.
         private ulong tail, limit, tag;
+        // Of a topic where the last message begins, and the number of the next one; in a ring 0.
+        private ulong start, seq;
 
-        internal BatchWriter(Sender sender, uint ticket, byte* data, ulong capacity, ulong alignMask, uint maxLength, ulong tail,
-            ulong limit)
+        internal BatchWriter(Sender sender, uint ticket, byte* data, ulong capacity, ulong alignMask, ulong header, uint maxLength,
+            ulong tail, ulong limit, ulong seq)
         {
             this.sender = sender;
             this.ticket = ticket;
             this.data = data;
             this.alignMask = alignMask;
+            this.header = header;
             this.maxLength = maxLength;
+            this.seq = seq;
+            start = 0;
             this.tail = tail;
             this.limit = limit;
             wrap = capacity - 1;
@@ -67,10 +72,10 @@ namespace Ramway
             Sender s = Open();
             if (MustStop(s, typeId, length))
             {
-                limit = s.MakeRoomInBatch(tail, this.tag, typeId, length, WaitLimit.Forever);
+                limit = s.MakeRoomInBatch(new Sender.Ahead(tail, this.tag, start, seq), typeId, length, WaitLimit.Forever);
                 ticket = s.Ticket;
             }
-            return Put(typeId, tag, length);
+            return Put(s, typeId, tag, length);
         }
 
         /// <summary>
@@ -85,10 +90,11 @@ namespace Ramway
             Sender s = Open();
             if (MustStop(s, typeId, length))
             {
-                limit = s.MakeRoomInBatch(tail, this.tag, typeId, length, WaitLimit.Of(timeout, cancellationToken));
+                limit = s.MakeRoomInBatch(new Sender.Ahead(tail, this.tag, start, seq), typeId, length,
+                    WaitLimit.Of(timeout, cancellationToken));
                 ticket = s.Ticket;
             }
-            return Put(typeId, tag, length);
+            return Put(s, typeId, tag, length);
         }
 
         /// <summary>Whether the sender has to be asked before this message can be written.</summary>
@@ -97,23 +103,29 @@ namespace Ramway
             (uint)length > maxLength || Size(length) > limit - tail || typeId >= Facts.TypeIdReserved || s.MustStop;
 
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private ulong Size(int length) => (Facts.FrameHeader + (ulong)(uint)length + alignMask) & ~alignMask;
+        private ulong Size(int length) => (header + (ulong)(uint)length + alignMask) & ~alignMask;
 
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private Span<byte> Put(uint typeId, ulong tag, int length)
+        private Span<byte> Put(Sender s, uint typeId, ulong tag, int length)
         {
             byte* frame = data + (tail & wrap);
             // Plain stores: nobody reads them before tail is published.
             ((ulong*)frame)[0] = (uint)length | (ulong)typeId << 32;
             ((ulong*)frame)[1] = tag;
+            if (seq != 0)
+            {
+                ((ulong*)frame)[2] = seq++;
+                ((ulong*)frame)[3] = s.TimeToStamp;
+                start = tail;
+            }
             tail += Size(length);
             this.tag = tag;
-            return new Span<byte>(frame + Facts.FrameHeader, length);
+            return new Span<byte>(frame + header, length);
         }
 
         /// <summary>Makes every message so far visible. Never waits.</summary>
         /// <exception cref="RamwayException">What the handle is dead of.</exception>
-        public void Flush() => ticket = Open().FlushBatch(tail, tag);
+        public void Flush() => ticket = Open().FlushBatch(new Sender.Ahead(tail, tag, start, seq));
 
         /// <summary>Ends the batch. What was not flushed is given up.</summary>
         public void Dispose()
@@ -139,7 +151,7 @@ namespace Ramway
                 "ramway: batch used after its Dispose, or a copy of it after another one was flushed");
     }
 
-    public sealed unsafe partial class Sender
+    public unsafe partial class Sender
     {
         /// <summary>Begins messages that are written in place and published together. What was committed unflushed goes first.</summary>
         /// <exception cref="RamwayException">Busy, Detached, or what the handle is dead of.</exception>
@@ -153,7 +165,32 @@ namespace Ramway
                 throw e;
             }
             FlushCommitted();
-            return new BatchWriter(this, ticket, data, capacity, alignMask, maxLength, tail, limit);
+            return new BatchWriter(this, ticket, data, capacity, alignMask, header, maxLength, tail, limit, SeqToWrite);
+        }
+
+        /// <summary>How far a batch is ahead of its sender.</summary>
+        internal readonly struct Ahead
+        {
+            internal readonly ulong Tail, Tag, Start, Seq;
+
+            internal Ahead(ulong tail, ulong tag, ulong start, ulong seq)
+            {
+                Tail = tail;
+                Tag = tag;
+                Start = start;
+                Seq = seq;
+            }
+        }
+
+        /// <summary>The number of a topic's next message; 0 in a ring.</summary>
+        private protected virtual ulong SeqToWrite => 0;
+
+        /// <summary>What a topic's message says of when it was sent.</summary>
+        internal virtual ulong TimeToStamp => 0;
+
+        /// <summary>Takes a topic's numbers over from a batch, or back.</summary>
+        private protected virtual void Renumber(ulong start, ulong seq)
+        {
         }
 
         /// <summary>Whether a batch has to stop: this handle was closed or is dead, or the peer's flags have changed.</summary>
@@ -165,15 +202,15 @@ namespace Ramway
 
         /// <summary>Makes room for a message of a batch that ends at a position. How far the batch may go then.</summary>
         [MethodImpl(MethodImplOptions.NoInlining)]
-        internal ulong MakeRoomInBatch(ulong end, ulong tag, uint typeId, int length, in WaitLimit limit)
+        internal ulong MakeRoomInBatch(in Ahead batch, uint typeId, int length, in WaitLimit limit)
         {
-            CheckAhead(end);
-            ulong before = tail;
+            CheckAhead(batch.Tail);
+            ulong before = tail, seq = SeqToWrite;
             Exception? e;
             guard.Enter();
             try
             {
-                Resume(end, tag);
+                Resume(batch);
                 e = RoomFor(typeId, length, limit);
             }
             finally
@@ -182,6 +219,7 @@ namespace Ramway
                 if (published != tail)
                 {
                     tail = before;
+                    Renumber(batch.Start, seq);
                 }
                 guard.LeaveOut();
             }
@@ -189,7 +227,7 @@ namespace Ramway
             {
                 throw e;
             }
-            if (published == end)
+            if (published == batch.Tail)
             {
                 guard.Renew();
             }
@@ -198,14 +236,14 @@ namespace Ramway
 
         /// <summary>Makes a batch visible up to where it ends.</summary>
         [MethodImpl(MethodImplOptions.NoInlining)]
-        internal uint FlushBatch(ulong end, ulong tag)
+        internal uint FlushBatch(in Ahead batch)
         {
             if (guard.IsDead)
             {
                 throw Fail(dead);
             }
-            CheckAhead(end);
-            Resume(end, tag);
+            CheckAhead(batch.Tail);
+            Resume(batch);
             FlushCommitted();
             return guard.Renew();
         }
@@ -222,12 +260,13 @@ namespace Ramway
             }
         }
 
-        private void Resume(ulong end, ulong tag)
+        private void Resume(in Ahead batch)
         {
-            if (end != tail)
+            if (batch.Tail != tail)
             {
-                tail = end;
-                lastTag = tag;
+                tail = batch.Tail;
+                lastTag = batch.Tag;
+                Renumber(batch.Start, batch.Seq);
             }
         }
     }

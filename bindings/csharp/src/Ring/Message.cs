@@ -53,18 +53,42 @@ namespace Ramway
         /// <summary>Bytes of payload.</summary>
         public int Length => Frame().Length;
 
-        /// <summary>All three of these.</summary>
-        public MessageInfo Info
+        /// <summary>A topic's message's number: the first has 1, and each one more than the one before. 0 in a ring.</summary>
+        public ulong Seq => Stamp.Seq;
+
+        /// <summary>
+        /// When a topic's message was sent, by the publisher's wall clock, in UTC; null if the publisher does not say (<see
+        /// cref="TopicOptions.Timestamps"/>), and in a ring.
+        /// </summary>
+        public DateTime? Time => Stamp.When;
+
+        /// <summary>How many messages of a topic were lost right before this one; 0 in a ring, which loses none.</summary>
+        public ulong Lost => Stamp.Lost;
+
+        /// <summary>All of these.</summary>
+        public MessageInfo Info => new MessageInfo(Frame(), receiver!.StampAt(index & int.MaxValue));
+
+        private MessageStamp Stamp
         {
             get
             {
-                ref readonly Receiver.Frame frame = ref Frame();
-                return new MessageInfo(frame.TypeId, frame.Tag, frame.Length);
+                Frame();
+                return receiver!.StampAt(index & int.MaxValue);
             }
         }
 
         /// <summary>Where the payload is.</summary>
         public IntPtr Address => (IntPtr)Frame().Data;
+
+        /// <summary>Where it is that it can be written: where a topic's message lies in the log, a copy is made.</summary>
+        internal byte* Writable
+        {
+            get
+            {
+                Frame();
+                return receiver!.WritableAt(index & int.MaxValue);
+            }
+        }
 
         /// <summary>A copy of the payload.</summary>
         public byte[] ToArray() => Data.ToArray();
@@ -102,12 +126,24 @@ namespace Ramway
     /// <summary>What a copied message was sent with.</summary>
     public readonly struct MessageInfo
     {
-        internal MessageInfo(uint typeId, ulong tag, int length)
+        internal MessageInfo(in Receiver.Frame frame, in MessageStamp stamp)
         {
-            TypeId = typeId;
-            Tag = tag;
-            Length = length;
+            TypeId = frame.TypeId;
+            Tag = frame.Tag;
+            Length = frame.Length;
+            this.stamp = stamp;
         }
+
+        /// <summary>Of a topic's message that was read as the newest.</summary>
+        internal MessageInfo(in FrameHead frame)
+        {
+            TypeId = frame.TypeId;
+            Tag = frame.Tag;
+            Length = (int)frame.Length;
+            stamp = new MessageStamp(frame.Seq, frame.Time, 0);
+        }
+
+        private readonly MessageStamp stamp;
 
         /// <summary>The sender's type id.</summary>
         public uint TypeId { get; }
@@ -117,6 +153,33 @@ namespace Ramway
 
         /// <summary>The number of bytes of payload.</summary>
         public int Length { get; }
+
+        /// <summary>A topic's message's number; 0 in a ring.</summary>
+        public ulong Seq => stamp.Seq;
+
+        /// <summary>When a topic's message was sent, in UTC; null if the publisher does not say, and in a ring.</summary>
+        public DateTime? Time => stamp.When;
+
+        /// <summary>How many messages of a topic were lost right before this one; 0 in a ring.</summary>
+        public ulong Lost => stamp.Lost;
+    }
+
+    /// <summary>What a topic's frame says besides what a ring's does, and the gap before it.</summary>
+    internal readonly struct MessageStamp
+    {
+        internal readonly ulong Seq, Time, Lost;
+
+        internal MessageStamp(ulong seq, ulong time, ulong lost)
+        {
+            Seq = seq;
+            Time = time;
+            Lost = lost;
+        }
+
+        /// <summary>A tick is 100 ns. Anything may have been written there: what no DateTime holds is none.</summary>
+        internal DateTime? When => Time == 0 || Time / 100 > (ulong)(DateTime.MaxValue - DateTime.UnixEpoch).Ticks
+            ? (DateTime?)null
+            : DateTime.UnixEpoch.AddTicks((long)(Time / 100));
     }
 
     /// <summary>
@@ -156,7 +219,16 @@ namespace Ramway
         /// <summary>Bytes of payload.</summary>
         public int Length => View.Length;
 
-        /// <summary>All three of these.</summary>
+        /// <summary>As <see cref="Message.Seq"/>.</summary>
+        public ulong Seq => View.Seq;
+
+        /// <summary>As <see cref="Message.Time"/>.</summary>
+        public DateTime? Time => View.Time;
+
+        /// <summary>As <see cref="Message.Lost"/>.</summary>
+        public ulong Lost => View.Lost;
+
+        /// <summary>All of these.</summary>
         public MessageInfo Info => View.Info;
 
         /// <summary>Where the payload is.</summary>
@@ -188,7 +260,8 @@ namespace Ramway
     }
 
     /// <summary>
-    /// A received message as memory that can be kept: the bytes in the ring, not a copy. Until Dispose they stay, even if the
+    /// A received message as memory that can be kept: the bytes in the ring, not a copy (of a topic's message, a copy: its log is
+    /// mapped read-only). Until Dispose they stay, even if the
     /// Receiver is closed, and nothing else can be received. Once it is disposed, <see cref="MemoryManager{T}.Memory"/>'s Span
     /// throws <see cref="ObjectDisposedException"/>.
     /// </summary>
@@ -220,6 +293,15 @@ namespace Ramway
         /// <summary>Bytes of payload.</summary>
         public int Length => info.Length;
 
+        /// <summary>As <see cref="Message.Seq"/>.</summary>
+        public ulong Seq => info.Seq;
+
+        /// <summary>As <see cref="Message.Time"/>.</summary>
+        public DateTime? Time => info.Time;
+
+        /// <summary>As <see cref="Message.Lost"/>.</summary>
+        public ulong Lost => info.Lost;
+
         /// <inheritdoc/>
         public override Memory<byte> Memory => CreateMemory(info.Length);
 
@@ -229,8 +311,8 @@ namespace Ramway
             lock (counting)
             {
                 Check();
-                // The mapping is writable, as IMemoryOwner has it.
-                return new Span<byte>((void*)message.Address, info.Length);
+                // Writable, as IMemoryOwner has it.
+                return new Span<byte>(message.View.Writable, info.Length);
             }
         }
 
@@ -245,7 +327,7 @@ namespace Ramway
             {
                 Check();
                 pins++;
-                return new MemoryHandle((byte*)message.Address + elementIndex, default, this);
+                return new MemoryHandle(message.View.Writable + elementIndex, default, this);
             }
         }
 

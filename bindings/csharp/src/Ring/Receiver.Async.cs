@@ -7,7 +7,7 @@ using System.Threading.Tasks;
 namespace Ramway
 {
     // No await in an unsafe context.
-    public sealed partial class Receiver
+    public partial class Receiver
     {
         /// <summary>
         /// Waits without holding a thread: true when a message is there, false when the sender has closed and all that it sent
@@ -58,6 +58,8 @@ namespace Ramway
                 MessageLease lease;
                 while (!receiver.TryLease(out lease))
                 {
+                    // There may be messages all the time that are overwritten before they are read: then no wait finds it cancelled.
+                    token.ThrowIfCancellationRequested();
                     if (!await receiver.WaitToReadAsync(token).ConfigureAwait(false))
                     {
                         throw receiver.Fail(ErrorKind.Closed);
@@ -98,6 +100,7 @@ namespace Ramway
                         lease.Dispose();
                     }
                 }
+                cancellationToken.ThrowIfCancellationRequested();
             }
             while (await WaitToReadAsync(cancellationToken).ConfigureAwait(false));
         }
@@ -112,7 +115,7 @@ namespace Ramway
                 return true;
             }
             lease = default;
-            RamwayException? e = !guard.IsShut && head != tail ? Corrupt() : null;
+            Exception? e = !guard.IsShut && head != tail ? Untaken() : null;
             LeaveEmpty();
             return e == null ? false : throw e;
         }

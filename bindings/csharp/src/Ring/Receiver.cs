@@ -26,8 +26,11 @@ namespace Ramway
     /// }
     /// </code>
     /// </remarks>
-    public sealed unsafe partial class Receiver : RingEnd
+    public unsafe partial class Receiver : RingEnd
     {
+        // A topic's subscriber is a receiver that reads another header, and by the rules of its policy: `this is Subscriber`, which is
+        // one comparison, chooses how a frame is read. All else is the same, through the three pointers to the words below.
+
         /// <summary>A message as it lies in the ring, its numbers read once and checked.</summary>
         internal struct Frame
         {
@@ -39,13 +42,16 @@ namespace Ramway
 
         // head is where the next frame begins; from released, which the shared word holds, to head is out.
         // Invariant: released <= head <= tail and tail - released <= capacity, wrapping.
-        private ulong head, released;
+        private protected ulong head, released;
         /// <summary>The shared one as last seen.</summary>
-        private ulong tail;
+        private protected ulong tail;
+        /// <summary>The shared words: where what is published ends, and what this side has released. The close that it has met.</summary>
+        private protected ulong* tailWord, headWord;
+        private protected uint* closeSeen;
         /// <summary>Where the ring is so empty that a waiting sender is woken.</summary>
         private readonly ulong wakeBelow;
         /// <summary>What is out: one message, or those of the batch.</summary>
-        private Frame[] frames = new Frame[1];
+        private protected Frame[] frames = new Frame[1];
 
         /// <summary>
         /// Takes the consumer's role of an attachment (ABI.md, section 6). After an exception the attachment is still the
@@ -55,21 +61,28 @@ namespace Ramway
             : base(attachment, Role.Consumer, options)
         {
             wakeBelow = capacity - capacity / Facts.WakeFraction;
+            tailWord = &ring->Tail;
+            headWord = &ring->Head;
+            closeSeen = &mine->CloseSeen;
             // Acquire: pairs with the producer's publish, and with the last consumer's release.
-            released = head = Volatile.Read(ref ring->Head);
-            tail = Volatile.Read(ref ring->Tail);
+            released = head = Volatile.Read(ref *headWord);
+            tail = Volatile.Read(ref *tailWord);
             if (!Layout.PositionsAgree(tail, head, capacity, align))
             {
                 throw Fail(ErrorKind.Corrupt);
             }
             attachment.CloseFile();
-            uint seen = Volatile.Read(ref mine->CloseSeen);
+            uint seen = Volatile.Read(ref *closeSeen);
             if (SenderClosed(out uint closer) && closer == seen)
             {
                 delivered = closer;
             }
             Announce(attachment);
         }
+
+        /// <summary>For a topic's subscriber, which joins by itself.</summary>
+        private protected Receiver(Attachment attachment, TopicOptions options)
+            : base(attachment, Role.Consumer, options) => wakeBelow = capacity - capacity / Facts.WakeFraction;
 
         /// <summary>Makes a ring that must be new, and is its receiver.</summary>
         /// <remarks>
@@ -117,7 +130,7 @@ namespace Ramway
 
         /// <summary>The receiver of an attachment, which is released if that fails.</summary>
         internal static Receiver Over(Attachment attachment, RingOptions? options) =>
-            Over(attachment, options, (at, o) => new Receiver(at, o));
+            Over(attachment, options ?? RingOptions.Default, (at, o) => new Receiver(at, o));
 
         /// <summary>Gives the next message, and waits for it without a limit.</summary>
         /// <exception cref="RamwayException">
@@ -243,16 +256,15 @@ namespace Ramway
         private Batch Gather(int max)
         {
             int count = 1;
-            // An error stays in the handle's state: the next call throws it.
-            while (count < max && (head != tail || Ready() == null))
+            // Whatever ends it is found again by the next call, and thrown.
+            while (count < max && (head != tail || CheckTail()))
             {
                 if (count == frames.Length)
                 {
                     Grow(max);
                 }
-                if (!Parse(ref frames[count]))
+                if (!Parse(count))
                 {
-                    Die(ErrorKind.Corrupt);
                     break;
                 }
                 count++;
@@ -266,14 +278,21 @@ namespace Ramway
             try
             {
                 Array.Resize(ref frames, (int)Math.Min(Math.Max(16, 2L * frames.Length), max));
+                if (this is Subscriber topic)
+                {
+                    topic.GrowStamps(frames.Length);
+                }
             }
             catch
             {
-                head = released;
+                StepBack();
                 LeaveEmpty();
                 throw;
             }
         }
+
+        /// <summary>What was taken and not released is there again.</summary>
+        private protected virtual void StepBack() => head = released;
 
         /// <summary>
         /// Copies the next message and releases it, and gives its length. Each byte in the ring is read once, by the copy: the one
@@ -343,10 +362,10 @@ namespace Ramway
         private void Copy(Span<byte> buffer, out MessageInfo info)
         {
             ref readonly Frame frame = ref frames[0];
-            info = new MessageInfo(frame.TypeId, frame.Tag, frame.Length);
+            info = new MessageInfo(frame, StampAt(0));
             if (frame.Length > buffer.Length)
             {
-                head = released;
+                StepBack();
                 RamwayException e = Fail(ErrorKind.TooLarge, "a message of " + frame.Length + " bytes does not fit into a " +
                     "buffer of " + buffer.Length + "; it is still there");
                 guard.Leave();
@@ -435,6 +454,11 @@ namespace Ramway
             }
         }
 
+        /// <summary>
+        /// Why a frame that is there could not be taken; null: it can be tried again. In a ring: no correct sender wrote it.
+        /// </summary>
+        private protected virtual Exception? Untaken() => Corrupt();
+
         /// <summary>Takes the next frame out of the ring, inside the guard, or leaves it and throws.</summary>
         private void Next(TimeSpan? timeout, CancellationToken token) => TakeSlow(WaitLimit.Of(timeout, token));
 
@@ -442,15 +466,15 @@ namespace Ramway
         private bool TryNext() => TakeSlow(WaitLimit.None);
 
         private protected override Exception? Take(in WaitLimit limit) =>
-            Obtain(limit) ?? (Parse(ref frames[0]) ? null : Corrupt());
+            Obtain(limit) ?? (Parse(0) ? null : Corrupt());
 
         /// <summary>Takes a frame that is there, or comes at once. False: the slow way says why not.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private bool HasFrame() => (head != tail || Poll()) && Parse(ref frames[0]);
+        private bool HasFrame() => (head != tail || Poll()) && Parse(0);
 
         /// <summary>Likewise by one check.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private bool HasFrameNow() => (head != tail || CheckTail()) && Parse(ref frames[0]);
+        private bool HasFrameNow() => (head != tail || CheckTail()) && Parse(0);
 
         /// <summary>
         /// The first polls of a wait, which cost less than the general wait: an answer that comes within a microsecond is found
@@ -459,8 +483,8 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.NoInlining)]
         private bool Poll()
         {
-            ulong now = Volatile.Read(ref ring->Tail);
-            if (now == tail && (wait.FirstPolls == 0 || !Waiter.Changes(&ring->Tail, tail, wait.FirstPolls)))
+            ulong now = Volatile.Read(ref *tailWord);
+            if (now == tail && (wait.FirstPolls == 0 || !Waiter.Changes(tailWord, tail, wait.FirstPolls)))
             {
                 return false;
             }
@@ -470,7 +494,7 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private bool CheckTail()
         {
-            ulong now = Volatile.Read(ref ring->Tail);
+            ulong now = Volatile.Read(ref *tailWord);
             return now != tail && Accept(now);
         }
 
@@ -478,7 +502,7 @@ namespace Ramway
         /// Checks a shared tail that moved, once, and takes it: it may only move forward, up to released + capacity, in whole
         /// alignment steps.
         /// </summary>
-        private bool Accept(ulong now)
+        private protected virtual bool Accept(ulong now)
         {
             ulong moved = now - tail;
             if (moved > capacity - (tail - released) || (moved & alignMask) != 0)
@@ -493,14 +517,19 @@ namespace Ramway
         /// Reads the frame at head, which lies before tail, and steps over it. False: no correct sender wrote it.
         /// </summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private bool Parse(ref Frame frame)
+        private bool Parse(int index)
         {
+            if (this is Subscriber topic)
+            {
+                return topic.TakeAt(index);
+            }
+            ref Frame frame = ref frames[index];
             // A frame's first 16 bytes are within the published bytes, which are a positive multiple of align; and aligned.
             byte* at = data + (head & wrap);
             // Each number is read exactly once, so that a peer that rewrites it cannot pass the check with one value and be used
             // with another.
             ulong word = Volatile.Read(ref *(ulong*)at), tag = Volatile.Read(ref *(ulong*)(at + 8));
-            ulong length = (uint)word, size = (Facts.FrameHeader + length + alignMask) & ~alignMask;
+            ulong length = (uint)word, size = (frameExtra + length) & ~alignMask;
             if (size > tail - head || length > Facts.MessageMax)
             {
                 return false;
@@ -523,11 +552,11 @@ namespace Ramway
         /// empty, and a close wakes in any case.)
         /// </summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private void GiveBack()
+        private protected void GiveBack()
         {
             ulong end = head;
             // Release: our reads of the frames go before the position that lets the sender overwrite them.
-            Publish(&ring->Head, end);
+            Publish(headWord, end);
             released = end;
             // By the tail last seen, which may be behind: then this says "free" too often, never too rarely.
             if (tail - end <= wakeBelow && PeerSleepsOrChanged())
@@ -565,7 +594,7 @@ namespace Ramway
         {
             if (guard.Holds(ticket))
             {
-                head = released;
+                StepBack();
                 guard.End(ticket);
                 if (guard.IsShut)
                 {
@@ -591,7 +620,7 @@ namespace Ramway
         private protected override ulong* Position(out ulong seen)
         {
             seen = tail;
-            return &ring->Tail;
+            return tailWord;
         }
 
         private protected override Exception? Ready()
@@ -600,7 +629,7 @@ namespace Ramway
             {
                 return null;
             }
-            ulong now = Volatile.Read(ref ring->Tail);
+            ulong now = Volatile.Read(ref *tailWord);
             return now == tail ? NotNow : Accept(now) ? null : Corrupt();
         }
 
@@ -609,7 +638,7 @@ namespace Ramway
             if (SenderClosed(out uint epoch))
             {
                 // Release: a receiver that sees this close as delivered sees head where it was when it was.
-                Volatile.Write(ref mine->CloseSeen, epoch);
+                Volatile.Write(ref *closeSeen, epoch);
             }
         }
 
@@ -632,11 +661,19 @@ namespace Ramway
             {
                 bool wasOut = EnterBeside();
                 // Clamped, because the peer could write anything.
-                long bytes = guard.IsClosed ? 0 : (long)Math.Min(Volatile.Read(ref ring->Tail) - released, capacity);
+                long bytes = guard.IsClosed ? 0 : (long)Math.Min(Unread(), capacity);
                 LeaveBeside(wasOut);
                 return bytes;
             }
         }
+
+        private protected virtual ulong Unread() => Volatile.Read(ref *tailWord) - released;
+
+        /// <summary>What a topic's message says besides; of a ring's all 0.</summary>
+        internal MessageStamp StampAt(int index) => this is Subscriber topic ? topic.StampOf(index) : default;
+
+        /// <summary>Where a message lies that is to be kept as memory that can be written.</summary>
+        internal virtual byte* WritableAt(int index) => frames[index].Data;
 
         /// <summary>
         /// Nothing more will be received: a sender that waits for room must not wait for the end of a message that is kept.

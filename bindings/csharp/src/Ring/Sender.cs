@@ -18,19 +18,22 @@ namespace Ramway
     /// sender.Send(7, payload);
     /// </code>
     /// </remarks>
-    public sealed unsafe partial class Sender : RingEnd
+    public unsafe partial class Sender : RingEnd
     {
+        // A topic's publisher is a sender that writes another header, and has other rules for how far it may write and whom it wakes:
+        // `this is Publisher`, which is one comparison, chooses where a message is written and published. All else is the same.
+
         // tail is the end of the last committed frame, published the shared word: what was flushed.
         // Invariant: published <= tail and tail - head <= capacity, wrapping.
-        private ulong tail, published;
+        private protected ulong tail, published;
         /// <summary>How far tail may go: the shared head as last seen, and a capacity.</summary>
-        private ulong limit;
+        private protected ulong limit;
         /// <summary>The last committed frame's.</summary>
         private ulong lastTag;
         /// <summary>The message that a slow call wants room for, and that room in bytes.</summary>
         private uint wantedType;
         private int wantedLength;
-        private ulong need;
+        private protected ulong need;
         /// <summary>Which of the two last-tag records is written next.</summary>
         private int nextRecord;
 
@@ -64,6 +67,12 @@ namespace Ramway
             }
             attachment.CloseFile();
             Announce(attachment);
+        }
+
+        /// <summary>For a topic's publisher, which takes its role itself.</summary>
+        private protected Sender(Attachment attachment, TopicOptions options)
+            : base(attachment, Role.Producer, options)
+        {
         }
 
         /// <summary>Makes a ring that must be new, and is its sender.</summary>
@@ -112,7 +121,7 @@ namespace Ramway
 
         /// <summary>The sender of an attachment, which is released if that fails.</summary>
         internal static Sender Over(Attachment attachment, RingOptions? options) =>
-            Over(attachment, options, (at, o) => new Sender(at, o));
+            Over(attachment, options ?? RingOptions.Default, (at, o) => new Sender(at, o));
 
         /// <summary>
         /// Sends a message, and waits for room without a limit. typeId is the application's, below 0xFFFF0000. What was
@@ -362,7 +371,7 @@ namespace Ramway
             length <= maxLength && FrameSize(length) <= limit - tail && Volatile.Read(ref peer->Flags) == peerFlags;
 
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private ulong FrameSize(ulong length) => (Facts.FrameHeader + length + alignMask) & ~alignMask;
+        private protected ulong FrameSize(ulong length) => (frameExtra + length) & ~alignMask;
 
         /// <summary>Makes room inside the guard, or leaves it and throws.</summary>
         [MethodImpl(MethodImplOptions.NoInlining)]
@@ -413,7 +422,7 @@ namespace Ramway
             }
             if ((uint)wantedLength > maxLength)
             {
-                return Fail(ErrorKind.TooLarge, "a message of " + wantedLength + " bytes can never fit: this ring of " + capacity +
+                return Fail(ErrorKind.TooLarge, "a message of " + wantedLength + " bytes can never fit: this " + Kind + " of " + capacity +
                     " bytes takes at most " + maxLength + "; create it with a larger capacity or cut the message");
             }
             need = FrameSize((uint)wantedLength);
@@ -430,7 +439,7 @@ namespace Ramway
         internal byte* Payload
         {
             [MethodImpl(MethodImplOptions.AggressiveInlining)]
-            get => data + (tail & wrap) + Facts.FrameHeader;
+            get => data + (tail & wrap) + header;
         }
 
         /// <summary>Makes the next length bytes a message, not yet visible to the receiver.</summary>
@@ -441,7 +450,11 @@ namespace Ramway
             // Plain stores: nobody reads them before tail is published.
             frame[0] = length | (ulong)typeId << 32;
             frame[1] = tag;
-            if (lastTag != tag)
+            if (this is Publisher topic)
+            {
+                topic.Number(frame, tail);
+            }
+            else if (lastTag != tag)
             {
                 lastTag = tag;
             }
@@ -450,11 +463,16 @@ namespace Ramway
 
         /// <summary>Makes everything committed visible, and wakes the receiver if it sleeps.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private void FlushCommitted()
+        private protected void FlushCommitted()
         {
             ulong end = tail;
             if (end == published)
             {
+                return;
+            }
+            if (this is Publisher topic)
+            {
+                topic.Publish(end);
                 return;
             }
             if (lastTag != 0)
@@ -534,23 +552,28 @@ namespace Ramway
             get
             {
                 bool wasOut = EnterBeside();
-                ulong? found = guard.IsClosed || published == Layout.FirstPosition(align) ? (ulong?)null : 0;
-                for (int i = 0; found.HasValue && i < 2; i++)
-                {
-                    if (Volatile.Read(ref RecordAt(i)->End) == published)
-                    {
-                        found = Volatile.Read(ref RecordAt(i)->Tag);
-                        break;
-                    }
-                }
+                ulong? found = guard.IsClosed ? null : TagOfLast();
                 LeaveBeside(wasOut);
                 return found;
             }
         }
 
+        private protected virtual ulong? TagOfLast()
+        {
+            for (int i = 0; i < 2; i++)
+            {
+                if (Volatile.Read(ref RecordAt(i)->End) == published)
+                {
+                    return Volatile.Read(ref RecordAt(i)->Tag);
+                }
+            }
+            return published == Layout.FirstPosition(align) ? (ulong?)null : 0;
+        }
+
         /// <summary>
         /// How many bytes, frame headers and padding included, the receiver has not released; what is committed but not flushed
-        /// counts. It may have changed when it returns. 0 once the handle is closed.
+        /// counts. Of a topic, what the slowest reliable subscriber has not released. It may have changed when it returns. 0 once the
+        /// handle is closed.
         /// </summary>
         public long PendingBytes
         {
@@ -558,11 +581,13 @@ namespace Ramway
             {
                 bool wasOut = EnterBeside();
                 // Clamped, because the peer could write anything.
-                long bytes = guard.IsClosed ? 0 : (long)Math.Min(tail - Volatile.Read(ref ring->Head), capacity);
+                long bytes = guard.IsClosed ? 0 : (long)Math.Min(Unreleased(), capacity);
                 LeaveBeside(wasOut);
                 return bytes;
             }
         }
+
+        private protected virtual ulong Unreleased() => tail - Volatile.Read(ref ring->Head);
 
         /// <summary>
         /// Gives the role up without telling the receiver that this was all: it is told PeerDead, as if this process had been
@@ -574,7 +599,7 @@ namespace Ramway
     }
 
     // No await in an unsafe context.
-    public sealed partial class Sender
+    public partial class Sender
     {
         private static async ValueTask SendLater(Sender sender, uint typeId, ReadOnlyMemory<byte> data, ulong tag,
             CancellationToken token)

@@ -100,7 +100,7 @@ namespace Ramway
             throw new ObjectDisposedException(nameof(Slot), "ramway: slot used after its commit or Dispose");
     }
 
-    public sealed unsafe partial class Sender
+    public unsafe partial class Sender
     {
         /// <summary>Opens a slot of length bytes, and waits for room without a limit.</summary>
         /// <exception cref="RamwayException">As for Send.</exception>

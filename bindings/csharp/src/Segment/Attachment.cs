@@ -13,6 +13,7 @@ namespace Ramway
         /// <summary>How often the data is mapped, back to back: 2 for a ring, 1 for a region.</summary>
         private readonly int copies;
         private byte* header;
+        private byte* area;
         private byte* data;
         private int file;
 
@@ -29,11 +30,24 @@ namespace Ramway
         /// <summary>The ring's words in the header page, shared.</summary>
         internal RingBlock* Ring => (RingBlock*)(header + blockOffset);
 
+        /// <summary>The topic's words in the header page, shared; only its publisher may write them.</summary>
+        internal TopicBlock* Topic => (TopicBlock*)(header + blockOffset);
+
+        /// <summary>A topic's subscribers' area, shared.</summary>
+        internal SubscribersArea* Area => (SubscribersArea*)area;
+
+        /// <summary>A topic's slots for subscribers, Geometry.Slots of them, shared.</summary>
+        internal SubscriberSlot* Slots => (SubscriberSlot*)(area + Facts.OffSubsSlots);
+
+        /// <summary>What its header page said, checked.</summary>
+        internal ref readonly Geometry Geometry => ref geometry;
+
         /// <summary>The region's words in the header page, shared.</summary>
         internal RegionBlock* Region => (RegionBlock*)(header + blockOffset);
 
         /// <summary>
-        /// Capacity bytes, of a ring mapped twice back to back, readable and (but for a read-only region) writable. A receiver's
+        /// Capacity bytes, of a ring or topic mapped twice back to back, readable and (but for a read-only region, and for a topic's
+        /// subscriber) writable. A receiver's
         /// too: the type of a view that lives longer (<see cref="System.Memory{T}"/>) is writable, and a stray write to memory that
         /// is not would end the process.
         /// </summary>
@@ -67,7 +81,23 @@ namespace Ramway
                 // Checked here although an existing ring may need none of it: a mistake shows on the first run.
                 Spec spec = Spec.Ring(o, o.Check(how)).Named(o.Persistent);
                 OpenSegment s = new Named(name, how, spec, role.LockByte(), o, h => CheckRing(o, spec, h)).Open();
-                return Map(s.File, Facts.Block0, s.Header.Blocks[0], 2, true, s.Link, o, name);
+                return Map(s.File, Facts.Block0, s.Header.Blocks[0], 2, Access.All, s.Link, o, name);
+            });
+
+        /// <summary>
+        /// Creates or opens a named topic and maps it: for its publisher, whose role it takes, or for a subscriber. It blocks as for a
+        /// ring.
+        /// </summary>
+        internal static Attachment NamedTopic(string name, How how, TopicOptions o, bool publishes) =>
+            Errors.During(how.Verb() + " the topic", name, () =>
+            {
+                Spec spec = o.Check(how, publishes).Named(o.Persistent);
+                long role = publishes ? Facts.BytePublisher : SegmentLink.NoRole;
+                OpenSegment s = new Named(name, how, spec, role, o, h => o.Compare(spec, h, publishes), o.ReadOnly).Open();
+                s.Link.ServeTopic();
+                // The data is the publisher's alone: a stray write through a view would reach every other subscriber.
+                return Map(s.File, Facts.Block0, s.Header.Blocks[0], 2,
+                    publishes ? Access.All : o.ReadOnly ? Access.None : Access.Area, s.Link, o, name);
             });
 
         /// <summary>Refuses a ring of another capacity or alignment than was asked for.</summary>
@@ -94,7 +124,7 @@ namespace Ramway
                 long granule = o.Check(how);
                 Spec spec = Spec.Region(how == How.Open ? 1 : length, granule).Named(o.Persistent);
                 OpenSegment s = new Named(name, how, spec, SegmentLink.NoRole, o, h => CheckRegion(length, h), readOnly).Open();
-                Attachment a = Map(s.File, Facts.Block0, s.Header.Blocks[0], 1, !readOnly, s.Link, o, name);
+                Attachment a = Map(s.File, Facts.Block0, s.Header.Blocks[0], 1, readOnly ? Access.None : Access.All, s.Link, o, name);
                 // A mapping keeps the memory; nothing maps a region again.
                 a.CloseFile();
                 return a;
@@ -116,17 +146,32 @@ namespace Ramway
         /// attachment's, also after an exception.
         /// </summary>
         internal static Attachment Memory(int fd, int blockOffset, in Geometry g, ILink link, RingOptions o, string name = "") =>
-            Map(Files.Dup(fd), blockOffset, g, 2, true, link, o, name);
+            Map(Files.Dup(fd), blockOffset, g, 2, Access.All, link, o, name);
+
+        /// <summary>What is mapped for writing.</summary>
+        private enum Access
+        {
+            None,
+            /// <summary>A topic's subscribers' area alone.</summary>
+            Area,
+            All,
+        }
 
         /// <summary>Maps the data copies times. The file (or the negated errno in its place) and the link are taken over.</summary>
-        private static Attachment Map(int file, int blockOffset, in Geometry g, int copies, bool writable, ILink link,
+        private static Attachment Map(int file, int blockOffset, in Geometry g, int copies, Access access, ILink link,
             SegmentOptions o, string name)
         {
+            bool writable = access == Access.All;
             var a = new Attachment(file, blockOffset, g, copies, link, name);
             try
             {
                 Errors.Check(file, "duplicating a descriptor");
                 a.header = SegmentFile.MapHeader(file, writable);
+                if (g.Slots != 0)
+                {
+                    Errors.Check(Sys.Memory.Map(file, (long)g.SubsOffset, g.MappedArea, 1, access != Access.None, out a.area),
+                        "mapping the subscribers' area");
+                }
                 Errors.Check(Sys.Memory.Map(file, (long)g.DataOffset, (long)g.Capacity, copies, writable, out a.data),
                     "mapping the segment's data");
                 Placement.Place(a.data, (long)g.Capacity, copies, writable, o, "placing the segment's data");
@@ -159,11 +204,15 @@ namespace Ramway
             {
                 Sys.Memory.Unmap(data, copies * (long)Capacity);
             }
+            if (area != null)
+            {
+                Sys.Memory.Unmap(area, geometry.MappedArea);
+            }
             if (header != null)
             {
                 Sys.Memory.Unmap(header, SegmentFile.HeaderLength);
             }
-            data = header = null;
+            data = area = header = null;
             CloseFile();
             Link.Close();
         }

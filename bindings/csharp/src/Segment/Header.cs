@@ -30,7 +30,7 @@ namespace Ramway
 
         internal byte[] BootId { get; } = new byte[16];
 
-        /// <summary>The rings, or the region in block 0.</summary>
+        /// <summary>The rings, or the region or topic in block 0.</summary>
         internal Geometry[] Blocks { get; } = new Geometry[2];
 
         internal bool Persistent => (Flags & Facts.FlagPersistent) != 0;
@@ -64,7 +64,8 @@ namespace Ramway
             Put64(page, Facts.OffMagic, Facts.Magic);
             Put32(page, Facts.OffByteOrder, Facts.ByteOrder);
             BinaryPrimitives.WriteUInt16LittleEndian(page.AsSpan(Facts.OffVersionMajor), Facts.VersionMajor);
-            BinaryPrimitives.WriteUInt16LittleEndian(page.AsSpan(Facts.OffVersionMinor), Facts.VersionMinor);
+            BinaryPrimitives.WriteUInt16LittleEndian(page.AsSpan(Facts.OffVersionMinor),
+                s.Kind == SegmentKind.Topic ? Facts.VersionMinorTopic : Facts.VersionMinor);
             Put32(page, Facts.OffKind, (uint)s.Kind);
             Put32(page, Facts.OffFlags, s.Flags);
             Put64(page, Facts.OffSize, s.Size);
@@ -83,13 +84,32 @@ namespace Ramway
                 Put64(page, block + Facts.OffCapacity, g.Capacity);
                 Put64(page, block + Facts.OffLen, g.Length);
                 Put32(page, block + Facts.OffAlign, g.Align);
-                if (s.Kind != SegmentKind.Region)
+                if (s.Kind == SegmentKind.Topic)
+                {
+                    FormatTopic(page, block, g);
+                }
+                else if (s.Kind != SegmentKind.Region)
                 {
                     Put64(page, block + Facts.OffTail, Layout.FirstPosition(g.Align));
                     Put64(page, block + Facts.OffHead, Layout.FirstPosition(g.Align));
                 }
             }
             return page;
+        }
+
+        private static void FormatTopic(byte[] page, int block, in Geometry g)
+        {
+            Put32(page, block + Facts.OffTopicSlots, g.Slots);
+            Put32(page, block + Facts.OffTopicFlags, g.Flags);
+            Put64(page, block + Facts.OffTopicSubsOffset, g.SubsOffset);
+            ulong first = Layout.FirstTopicPosition(g.Align);
+            Put64(page, block + Facts.OffTopicTail, first);
+            Put64(page, block + Facts.OffTopicLast, first);
+            Put64(page, block + Facts.OffTopicClaim, first);
+            for (int i = 0; i < Facts.TopicChunks; i++)
+            {
+                Put64(page, block + Facts.OffTopicStarts + 8 * i, first);
+            }
         }
 
         /// <summary>
@@ -129,7 +149,7 @@ namespace Ramway
             if (h.Major != Facts.VersionMajor)
             {
                 throw Errors.Fail(ErrorKind.AbiMismatch, "the segment has version " + h.Major + "." + h.Minor +
-                    " of the format, this side speaks " + Facts.VersionMajor + "." + Facts.VersionMinor);
+                    " of the format, this side speaks " + Facts.VersionMajor + "." + Facts.VersionMinorTopic);
             }
             uint unknown = Get32(page, Facts.OffFeaturesRequired) & ~Facts.FeaturesKnown;
             if (unknown != 0)
@@ -137,7 +157,7 @@ namespace Ramway
                 throw Errors.Fail(ErrorKind.AbiMismatch, "the segment needs features 0x" + unknown.ToString("x") +
                     ", which this version does not know");
             }
-            if (h.Kind < SegmentKind.Region || h.Kind > SegmentKind.Listener)
+            if (h.Kind < SegmentKind.Region || h.Kind > SegmentKind.Topic)
             {
                 throw Errors.Fail(ErrorKind.AbiMismatch, "the segment is of kind " + (uint)h.Kind +
                     ", which this version does not know");
@@ -160,6 +180,9 @@ namespace Ramway
                     break;
                 case SegmentKind.Ring:
                     Blocks[0] = CheckRing(page, 0);
+                    break;
+                case SegmentKind.Topic:
+                    Blocks[0] = CheckTopic(page);
                     break;
                 case SegmentKind.Bus:
                     Blocks[0] = CheckRing(page, 0);
@@ -229,6 +252,45 @@ namespace Ramway
                 throw Corrupt("the region claims " + g.Length + " bytes in a capacity of " + g.Capacity);
             }
             g.Align = 0;
+            return g;
+        }
+
+        private Geometry CheckTopic(byte[] page)
+        {
+            Geometry g = CheckRange(page, 0);
+            if (g.Capacity < Facts.HeaderSize || !Layout.IsPowerOfTwo(g.Capacity))
+            {
+                throw Corrupt("the topic has a capacity of " + g.Capacity + " bytes, not a power of two of at least a page");
+            }
+            if (g.Align < Facts.TopicAlignMin || g.Align > Facts.AlignMax || !Layout.IsPowerOfTwo(g.Align) || g.Align > g.Capacity / 2)
+            {
+                throw Corrupt("the topic has an alignment of " + g.Align);
+            }
+            g.Slots = Get32(page, Facts.Block0 + Facts.OffTopicSlots);
+            if (g.Slots < 1 || g.Slots > Facts.TopicSlotsMax)
+            {
+                throw Corrupt("the topic has " + g.Slots + " slots for subscribers, expected 1 to " + Facts.TopicSlotsMax);
+            }
+            g.SubsOffset = Get64(page, Facts.Block0 + Facts.OffTopicSubsOffset);
+            ulong end = unchecked(g.SubsOffset + g.AreaLength);
+            if (g.SubsOffset < Facts.HeaderSize || g.SubsOffset % Facts.HeaderSize != 0 || end < g.SubsOffset || end > g.DataOffset)
+            {
+                throw Corrupt("the topic's subscribers' area of " + g.AreaLength + " bytes at " + g.SubsOffset +
+                    " does not lie between the header page and the data at " + g.DataOffset);
+            }
+            if (g.SubsOffset % (ulong)Memory.PageSize != 0)
+            {
+                throw Errors.Fail(ErrorKind.AbiMismatch, "the topic's subscribers' area at " + g.SubsOffset +
+                    " cannot be mapped with this machine's pages of " + Memory.PageSize + " bytes");
+            }
+            g.Flags = Get32(page, Facts.Block0 + Facts.OffTopicFlags);
+            uint unknown = g.Flags & ~Facts.TopicFlagsKnown;
+            if (unknown != 0)
+            {
+                throw Errors.Fail(ErrorKind.AbiMismatch, "the topic was made with flags 0x" + unknown.ToString("x") +
+                    ", which this version does not know");
+            }
+            g.Length = 0;
             return g;
         }
 

@@ -125,6 +125,10 @@ namespace Ramway
                 {
                     Numa.Prefer(file, (long)g.DataOffset, (long)g.Capacity, node.Value);
                 }
+                if (g.Slots != 0)
+                {
+                    Space.Allocate(file, (long)g.SubsOffset, (long)g.AreaLength);
+                }
                 Space.Allocate(file, (long)g.DataOffset, (long)g.Capacity);
             }
             Errors.Check(Files.Truncate(file, (long)spec.Size), "sizing the file");

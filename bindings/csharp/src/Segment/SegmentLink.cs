@@ -78,7 +78,7 @@ namespace Ramway
     /// </remarks>
     internal sealed class SegmentLink : ILink
     {
-        /// <summary>Regions have none.</summary>
+        /// <summary>Regions have none, nor have a topic's subscribers until they take a slot.</summary>
         internal const long NoRole = -1;
 
         /// <summary>The description that holds the locks; it is used for nothing else.</summary>
@@ -87,6 +87,8 @@ namespace Ramway
         private readonly int dir = -1;
         private readonly string file = "";
         private long roleByte = NoRole;
+        // Of a topic an exclusive lock alone is a life: whoever may read the file can take a shared one.
+        private bool isTopic;
         private bool inUse;
 
         /// <summary>Takes over a description of a segment without a name.</summary>
@@ -144,6 +146,7 @@ namespace Ramway
             if (Errors.Check(Lock.Try(locks, at, LockMode.Exclusive), "locking the role's byte of the segment") == 0)
             {
                 throw new Again(Errors.Fail(ErrorKind.Busy, kind == SegmentKind.Listener ? "a live listener has this name"
+                    : kind == SegmentKind.Topic ? "the topic has a publisher already: close it, or wait for the role (Timeout)"
                     : at == Facts.ByteConsumer ? "the ring has a receiver already" : "the ring has a sender already"));
             }
             roleByte = at;
@@ -167,8 +170,40 @@ namespace Ramway
         /// <summary>Whether the name still leads to the file.</summary>
         internal bool HasName() => SegmentFile.LeadsTo(dir, file, Id);
 
-        public bool PeerAlive(Role me) =>
-            Lock.HeldByAnother(locks, me.Other().LockByte(), out LockMode mode) < 0 || mode != LockMode.Unlocked;
+        public bool PeerAlive(Role me) => isTopic
+            ? LivesAt(Facts.BytePublisher)
+            : Lock.HeldByAnother(locks, me.Other().LockByte(), out LockMode mode) < 0 || mode != LockMode.Unlocked;
+
+        /// <summary>Makes this the link of a topic's end.</summary>
+        internal void ServeTopic() => isTopic = true;
+
+        /// <summary>
+        /// Whether another handle has the byte locked exclusively. It says yes where it cannot know.
+        /// </summary>
+        internal bool LivesAt(long at) =>
+            Lock.HeldExclusivelyByAnother(locks, at, out LockMode mode) < 0 || mode != LockMode.Unlocked;
+
+        /// <summary>Locks a slot's byte of a topic, if nobody else has it. A handle holds one at most.</summary>
+        internal bool TryTakeSlot(int slot)
+        {
+            long at = Facts.ByteSlot + slot;
+            bool got = Errors.Check(Lock.Try(locks, at, LockMode.Exclusive), "locking a slot's byte of the topic") != 0;
+            roleByte = got ? at : roleByte;
+            return got;
+        }
+
+        /// <summary>Lets that byte go.</summary>
+        internal void LetSlotGo()
+        {
+            Lock.Unlock(locks, roleByte);
+            roleByte = NoRole;
+        }
+
+        /// <summary>Locks byte 2 of a topic: one subscriber with a label at a time looks for its slot.</summary>
+        internal bool TryJoin() => Errors.Check(Lock.Try(locks, Facts.ByteJoin, LockMode.Exclusive), "locking byte 2 of the topic") != 0;
+
+        /// <summary>The contrary.</summary>
+        internal void EndJoin() => Lock.Unlock(locks, Facts.ByteJoin);
 
         public bool Vanished() => dir >= 0 && Files.Stat(locks, out Stat stat) >= 0 && stat.Links == 0;
 

@@ -43,7 +43,7 @@ namespace Ramway
         /// <summary>Bytes of data; 0 for a listener.</summary>
         public long Capacity { get; internal set; }
 
-        /// <summary>What a ring's payloads are aligned to; 0 for anything else.</summary>
+        /// <summary>What the payloads of a ring or topic are aligned to; 0 for anything else.</summary>
         public int Align { get; internal set; }
 
         /// <summary>A ring's bytes, frame headers and padding included, that are not released; 0 for anything else.</summary>
@@ -52,11 +52,17 @@ namespace Ramway
         /// <summary>A ring's messages that are not released; null if it moved too fast to count or is damaged.</summary>
         public long? Undelivered { get; internal set; }
 
-        /// <summary>The ring has a sender; of a listener: it listens.</summary>
+        /// <summary>The ring has a sender, a topic a publisher; of a listener: it listens.</summary>
         public bool ProducerHeld { get; internal set; }
 
         /// <summary>The ring has a receiver.</summary>
         public bool ConsumerHeld { get; internal set; }
+
+        /// <summary>A topic's newest message's number; 0 if there is none, and for anything else.</summary>
+        public ulong Seq { get; internal set; }
+
+        /// <summary>Who subscribes to a topic; empty for anything else.</summary>
+        public IReadOnlyList<SubscriberInfo> Subscribers { get; internal set; } = Array.Empty<SubscriberInfo>();
     }
 
     /// <summary>What became of a file that <see cref="Segments.Clean"/> inspected.</summary>
@@ -263,14 +269,20 @@ namespace Ramway
             info.Persistent = h.Persistent;
             info.Size = (long)size;
             info.InUse = Held(fd, Facts.ByteInUse);
-            info.ProducerHeld = h.Kind != SegmentKind.Region && Held(fd, Facts.ByteProducer);
+            info.ProducerHeld = h.Kind == SegmentKind.Topic
+                ? TopicSurvey.Lives(fd, Facts.BytePublisher)
+                : h.Kind != SegmentKind.Region && Held(fd, Facts.ByteProducer);
             info.ConsumerHeld = h.Kind == SegmentKind.Ring && Held(fd, Facts.ByteConsumer);
             info.Capacity = (long)h.Blocks[0].Capacity;
+            info.Align = (int)h.Blocks[0].Align;
+            if (h.Kind == SegmentKind.Topic)
+            {
+                TopicSurvey.Fill(info, fd, h.Blocks[0]);
+            }
             if (h.Kind != SegmentKind.Ring)
             {
                 return;
             }
-            info.Align = (int)h.Blocks[0].Align;
             // Frames that were counted while their ring moved may have been overwritten: only a still ring counts.
             for (int attempt = 0; attempt < 3; attempt++)
             {

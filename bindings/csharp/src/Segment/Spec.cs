@@ -13,8 +13,20 @@ namespace Ramway
         internal ulong Capacity;
         /// <summary>A region's as it was asked for, 1 to Capacity; 0 in a ring.</summary>
         internal ulong Length;
-        /// <summary>A ring's; 0 in a region.</summary>
+        /// <summary>A ring's or topic's; 0 in a region.</summary>
         internal uint Align;
+        /// <summary>A topic's slots for subscribers, 1 to Facts.TopicSlotsMax; else 0, as the next two.</summary>
+        internal uint Slots;
+        /// <summary>Its creator's flags, all of them known.</summary>
+        internal uint Flags;
+        /// <summary>Where its subscribers' area begins: between the header page and the data.</summary>
+        internal ulong SubsOffset;
+
+        /// <summary>The length of the subscribers' area in bytes.</summary>
+        internal ulong AreaLength => Facts.OffSubsSlots + Facts.SlotSize * (ulong)Slots;
+
+        /// <summary>The same in whole pages: the file has all of the last one, because the data begins on a page.</summary>
+        internal long MappedArea => (long)(AreaLength + (ulong)Memory.PageSize - 1) & -Memory.PageSize;
     }
 
     /// <summary>What a new segment is to hold.</summary>
@@ -81,6 +93,28 @@ namespace Ramway
             return s;
         }
 
+        /// <summary>A topic: 0 stands for the default of capacity, align and slots. Each of its parts begins on a granule.</summary>
+        internal static Spec Topic(long capacity, int align, int slots, uint flags, long granule)
+        {
+            align = align == 0 ? (int)Facts.TopicAlignMin : align;
+            slots = slots == 0 ? (int)Facts.TopicSlotsDefault : slots;
+            CheckAlign(align, Facts.TopicAlignMin);
+            if (slots < 1 || slots > Facts.TopicSlotsMax)
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument, slots + " slots for subscribers: expected 1 to " + Facts.TopicSlotsMax);
+            }
+            CheckCapacity(capacity);
+            var s = new Spec(SegmentKind.Topic, granule);
+            var g = new Geometry { Align = (uint)align, Slots = (uint)slots, Flags = flags, SubsOffset = s.Size };
+            // A whole frame takes at most half of it.
+            g.Capacity = RoundCapacity(Math.Max(capacity == 0 ? Facts.CapacityDefault : (ulong)capacity, 2ul * g.Align), granule);
+            ulong mask = s.Size - 1;
+            g.DataOffset = (s.Size + g.AreaLength + mask) & ~mask;
+            s.Blocks[0] = g;
+            s.Size = g.DataOffset + g.Capacity;
+            return s;
+        }
+
         /// <summary>The lock of a listening socket.</summary>
         internal static Spec Listener() => new Spec(SegmentKind.Listener, Memory.PageSize);
 
@@ -102,19 +136,12 @@ namespace Ramway
             {
                 align = (int)Facts.AlignMin;
             }
-            if (align < Facts.AlignMin || align > Facts.AlignMax || !Layout.IsPowerOfTwo((ulong)align))
-            {
-                throw Errors.Fail(ErrorKind.InvalidArgument, "an alignment of " + align + ": expected a power of two from " +
-                    Facts.AlignMin + " to " + Facts.AlignMax);
-            }
+            CheckAlign(align, Facts.AlignMin);
             var s = new Spec(kind, granule);
             for (int i = 0; i < capacities.Length; i++)
             {
                 long asked = capacities[i];
-                if (asked < 0)
-                {
-                    throw Errors.Fail(ErrorKind.InvalidArgument, "a capacity of " + asked + " bytes: expected 0 or more");
-                }
+                CheckCapacity(asked);
                 s.Blocks[i] = new Geometry { DataOffset = s.Size, Align = (uint)align };
                 if (asked == 0 && kind == SegmentKind.Bus)
                 {
@@ -125,6 +152,23 @@ namespace Ramway
                 s.Size += s.Blocks[i].Capacity;
             }
             return s;
+        }
+
+        private static void CheckAlign(int align, uint least)
+        {
+            if (align < least || align > Facts.AlignMax || !Layout.IsPowerOfTwo((ulong)align))
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument, "an alignment of " + align + ": expected a power of two from " + least +
+                    " to " + Facts.AlignMax);
+            }
+        }
+
+        private static void CheckCapacity(long asked)
+        {
+            if (asked < 0)
+            {
+                throw Errors.Fail(ErrorKind.InvalidArgument, "a capacity of " + asked + " bytes: expected 0 or more");
+            }
         }
 
         /// <summary>What a ring gets for the capacity asked for: a power of two, at least a granule.</summary>

@@ -80,7 +80,7 @@ namespace Ramway
                 if (link.HasName())
                 {
                     byte[] page = SegmentFile.ReadPage(file, out ulong size);
-                    if (!Undelivered.MustStay(page, Header.Check(page, size)))
+                    if (!Undelivered.MustStay(file, page, Header.Check(page, size)))
                     {
                         Unlink(dir, name, "removing the name");
                     }

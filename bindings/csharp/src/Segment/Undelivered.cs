@@ -5,7 +5,7 @@ using Ramway.Sys;
 
 namespace Ramway
 {
-    /// <summary>What a ring still holds for its next receiver.</summary>
+    /// <summary>What a ring still holds for its next receiver, and a topic for its durable subscribers.</summary>
     internal static class Undelivered
     {
         // At most so much of a ring is read at a time.
@@ -40,17 +40,17 @@ namespace Ramway
         {
             for (int i = 0; i < h.Blocks.Length; i++)
             {
-                if (h.Kind != SegmentKind.Region && h.Blocks[i].Capacity != 0)
+                if (h.Kind != SegmentKind.Region && h.Kind != SegmentKind.Topic && h.Blocks[i].Capacity != 0)
                 {
                     yield return (h.Blocks[i], new RingWords(page, i));
                 }
             }
         }
 
-        /// <summary>Whether the last one out leaves the name in place.</summary>
-        internal static bool MustStay(byte[] page, Header h)
+        /// <summary>Whether the last one out leaves the name in place. What cannot be read stays.</summary>
+        internal static bool MustStay(int file, byte[] page, Header h)
         {
-            bool stays = h.Persistent;
+            bool stays = h.Persistent || h.Kind == SegmentKind.Topic && TopicToKeep(file, page, h.Blocks[0], out _) != null;
             foreach ((Geometry g, RingWords words) in Rings(page, h))
             {
                 stays |= words.HasMessages(g) || words.UnseenClose;
@@ -64,7 +64,12 @@ namespace Ramway
         internal static string? ReasonToKeep(int file, Header h, out bool damaged)
         {
             damaged = false;
-            foreach ((Geometry g, RingWords words) in Rings(SegmentFile.ReadPage(file, out _), h))
+            byte[] page = SegmentFile.ReadPage(file, out _);
+            if (h.Kind == SegmentKind.Topic && TopicToKeep(file, page, h.Blocks[0], out damaged) is string kept)
+            {
+                return kept;
+            }
+            foreach ((Geometry g, RingWords words) in Rings(page, h))
             {
                 if (words.HasMessages(g))
                 {
@@ -88,13 +93,65 @@ namespace Ramway
         }
 
         /// <summary>
+        /// Why a topic that nobody uses is not to be thrown away; null if it may be. History alone keeps no topic: what a durable
+        /// subscriber is still to receive does.
+        /// </summary>
+        private static string? TopicToKeep(int file, byte[] page, in Geometry g, out bool damaged)
+        {
+            TopicWords words = TopicSurvey.WordsIn(page);
+            damaged = !words.Agree(g);
+            if (damaged)
+            {
+                return $"it is damaged: the positions {words.Last}, {words.Tail} and {words.Claim} contradict each other";
+            }
+            string? unseen = null;
+            foreach (SubscriberSlot slot in TopicSurvey.SlotsIn(file, g))
+            {
+                if ((slot.State & Facts.SlotDurable) == 0)
+                {
+                    continue;
+                }
+                if (slot.Cursor != words.Tail)
+                {
+                    return $"the durable subscriber '{TopicSurvey.LabelOf(slot)}' has {UndeliveredTo(file, g, words, slot.Cursor)}";
+                }
+                if (words.Closed && slot.CloseSeen != words.Epoch)
+                {
+                    unseen = $"it holds the end of a stream that the durable subscriber '{TopicSurvey.LabelOf(slot)}' has not seen";
+                }
+            }
+            return unseen;
+        }
+
+        /// <summary>What a durable subscriber has not received, in words.</summary>
+        private static string UndeliveredTo(int file, in Geometry g, in TopicWords words, ulong cursor)
+        {
+            try
+            {
+                Count(file, g, words.Tail, cursor, out ulong messages, out ulong bytes);
+                if (unchecked(words.Claim - cursor) <= g.Capacity)
+                {
+                    return messages + " undelivered messages (" + bytes + " bytes)";
+                }
+            }
+            catch (RamwayException e) when (e.Kind == ErrorKind.Corrupt)
+            {
+                // What the publisher has overwritten cannot be counted any more.
+            }
+            return "undelivered messages, of which some are lost";
+        }
+
+        /// <summary>
         /// Walks the frames from head to tail, trusting no length: how many messages, and their payloads' bytes. It reads the file
-        /// in pieces: no mapping, so a truncated file is an error and not a signal.
+        /// in pieces: no mapping, so a truncated file is an error and not a signal. Of a topic head is a subscriber's cursor.
         /// </summary>
         internal static void Count(int file, in Geometry g, ulong tail, ulong head, out ulong messages, out ulong bytes)
         {
             messages = bytes = 0;
-            if (!Layout.PositionsAgree(tail, head, g.Capacity, g.Align))
+            bool topic = g.Slots != 0;
+            if (topic
+                ? !Layout.IsTopicPosition(head, g.Align) || unchecked(tail - head) > g.Capacity
+                : !Layout.PositionsAgree(tail, head, g.Capacity, g.Align))
             {
                 throw Errors.Fail(ErrorKind.Corrupt, "the positions " + head + " and " + tail + " contradict each other");
             }
@@ -117,8 +174,8 @@ namespace Ramway
                     filled = (ulong)n;
                 }
                 ulong length = BinaryPrimitives.ReadUInt32LittleEndian(window.AsSpan((int)(at - from)));
-                ulong size = Layout.FrameSize(length, g.Align);
-                if (length > Facts.MessageMax || size > pending - done)
+                ulong size = topic ? Layout.TopicFrameSize(length, g.Align) : Layout.FrameSize(length, g.Align);
+                if (length > (topic ? Facts.TopicMessageMax : Facts.MessageMax) || size > pending - done)
                 {
                     throw Errors.Fail(ErrorKind.Corrupt, "the frame at " + at + " claims " + length + " bytes, " +
                         (pending - done) + " are published");

@@ -1,5 +1,6 @@
 using System;
 using System.Reflection;
+using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 using System.Threading;
 
@@ -20,6 +21,19 @@ namespace Ramway.Sys
         internal static readonly bool FenceFree =
             RuntimeInformation.ProcessArchitecture == Architecture.X64 &&
             Type.GetType("Mono.Runtime") == null && Type.GetType("Mono.RuntimeStructs") == null;
+
+        /// <summary>
+        /// No load before it is done after one that follows it. x86 exchanges no two loads, and RyuJIT moves none over a volatile one,
+        /// which is what follows wherever this is called; elsewhere it is a full fence.
+        /// </summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        internal static void LoadFence()
+        {
+            if (!FenceFree)
+            {
+                Interlocked.MemoryBarrier();
+            }
+        }
 
         /// <summary>
         /// The machine has one processor: spinning would only keep the peer from running. Not what this process may use

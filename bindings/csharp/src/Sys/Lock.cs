@@ -63,9 +63,18 @@ namespace Ramway.Sys
         /// <summary>
         /// How another description holds this byte, 0 or a negated errno. It takes nothing, and works on a read-only descriptor.
         /// </summary>
-        internal static int HeldByAnother(int fd, long at, out LockMode mode)
+        internal static int HeldByAnother(int fd, long at, out LockMode mode) => InTheWay(fd, at, LockMode.Exclusive, out mode);
+
+        /// <summary>
+        /// Likewise, but a shared lock is not seen: whoever may read the file can take one.
+        /// </summary>
+        internal static int HeldExclusivelyByAnother(int fd, long at, out LockMode mode) =>
+            InTheWay(fd, at, LockMode.Shared, out mode);
+
+        /// <summary>Which lock of another description a lock of this mode would meet.</summary>
+        private static int InTheWay(int fd, long at, LockMode asked, out LockMode mode)
         {
-            var request = new Request { Type = LockMode.Exclusive, Start = at, Length = 1 };
+            var request = new Request { Type = asked, Start = at, Length = 1 };
             int result = Call(fd, GetLock, ref request);
             mode = request.Type;
             return result;

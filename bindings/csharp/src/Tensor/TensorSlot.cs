@@ -62,7 +62,7 @@ namespace Ramway
         public void Dispose() => slot.Dispose();
     }
 
-    public sealed unsafe partial class Sender
+    public unsafe partial class Sender
     {
         /// <summary>Opens a slot for a tensor, and waits for room like <see cref="Reserve(int)"/>.</summary>
         /// <param name="type">What the elements are.</param>

@@ -27,8 +27,11 @@ namespace Ramway
         /// <summary>Nobody is going to ask for the result of a wait by this object any more.</summary>
         internal bool IsFree => Volatile.Read(ref free) != 0;
 
-        /// <summary>The word that wakes it: 1 while it sleeps.</summary>
+        /// <summary>The word that wakes it, and what that holds while it sleeps.</summary>
         internal uint* Word => end.WaitWord;
+
+        /// <summary>See <see cref="Word"/>.</summary>
+        internal uint Armed => end.Armed;
 
         /// <summary>When to check again even if nothing wakes it, by <see cref="Clock"/>.</summary>
         internal long Next { get; private set; }
@@ -86,7 +89,7 @@ namespace Ramway
             bool woken;
             do
             {
-                woken = Futex.Wait(Word, 1, Math.Max(1, Next - Clock.Nanoseconds));
+                woken = Futex.Wait(Word, Armed, Math.Max(1, Next - Clock.Nanoseconds));
             }
             while (!Check(woken, Clock.Nanoseconds));
         }

@@ -71,7 +71,7 @@ namespace Ramway
                 long next = CheckAll();
                 for (int i = 0; i < waits.Count; i++)
                 {
-                    words[i] = Word(waits[i].Word, 1);
+                    words[i] = Word(waits[i].Word, waits[i].Armed);
                 }
                 words[waits.Count] = Word(arrivals, seen);
                 int result = Futex.WaitMany(words, waits.Count + 1, Math.Max(1, next - Clock.Nanoseconds));
@@ -105,7 +105,7 @@ namespace Ramway
             }
         }
 
-        /// <summary>Checks the waits whose word was cleared or whose time has come. When to check again.</summary>
+        /// <summary>Checks the waits whose word has changed or whose time has come. When to check again.</summary>
         private long CheckAll()
         {
             int kept = 0, count = waits.Count;
@@ -114,7 +114,7 @@ namespace Ramway
             for (int i = 0; i < count; i++)
             {
                 AsyncWait wait = waits[i];
-                bool woken = Volatile.Read(ref *wait.Word) != 1;
+                bool woken = Volatile.Read(ref *wait.Word) != wait.Armed;
                 // Those that are nearly due are checked along with them, so that many waits make few sleeps.
                 if ((woken || wait.Next - now < (wait.Next - wait.Checked) / 4) && wait.Check(woken, now))
                 {

@@ -112,7 +112,7 @@ namespace Ramway
         }
 
         /// <summary>Why a wait must not go on; null: it may.</summary>
-        private Exception? CalledOff(in WaitLimit limit)
+        private protected Exception? CalledOff(in WaitLimit limit)
         {
             if (guard.IsClosed)
             {
@@ -180,7 +180,7 @@ namespace Ramway
                     {
                         return e;
                     }
-                    woken = Futex.Wait(&mine->Wait, 1, Math.Max(1, Math.Min(longest, limit.Left)));
+                    woken = Futex.Wait(ownWait, Armed, Math.Max(1, Math.Min(longest, limit.Left)));
                 }
             }
             finally
@@ -217,7 +217,7 @@ namespace Ramway
         /// One check of what the call waits for, and of how the ring has ended. What was committed before the end is delivered before
         /// the end is.
         /// </summary>
-        private Exception? Decide(bool askKernel)
+        private protected Exception? Decide(bool askKernel)
         {
             Exception? e = Reached();
             if (e != NotNow)
@@ -253,32 +253,52 @@ namespace Ramway
         }
 
         /// <summary>
-        /// Steps 1 and 2 of the sleep: store 1, then order that store before the check that follows. How long the sleep may last.
+        /// Steps 1 and 2 of the sleep: say so, then order that store before the check that follows. How long the sleep may last.
         /// </summary>
         private long Arm()
         {
-            Volatile.Write(ref mine->Wait, 1);
+            Armed = SayAsleep(out long longest);
             if (membarrierCapable)
             {
                 if (Membarrier.Now())
                 {
-                    return Facts.PollIntervalNanos;
+                    return longest;
                 }
                 // It worked once and does not now (a seccomp filter was installed since): tell the waker to fence again.
                 membarrierCapable = false;
-                Volatile.Write(ref mine->Flags, Volatile.Read(ref mine->Flags) & ~Facts.RoleMembarrierCapable);
+                Volatile.Write(ref *ownFlags, Volatile.Read(ref *ownFlags) & ~Facts.RoleMembarrierCapable);
+                FlagsChanged();
             }
             Interlocked.MemoryBarrier();
-            bool unordered = (Volatile.Read(ref peer->Flags) & Facts.RoleFenceFree) != 0;
-            return unordered ? Facts.UnorderedIntervalNanos : Facts.PollIntervalNanos;
+            return WakersDoNotFence ? Math.Min(longest, Facts.UnorderedIntervalNanos) : longest;
         }
 
-        /// <summary>
-        /// Leaves the wait, and learns from how long it took. A waker that still sees 1 makes one call too many.
-        /// </summary>
+        /// <summary>What the armed word holds until somebody wakes: a sleep is on this value.</summary>
+        internal uint Armed { get; private set; } = 1;
+
+        /// <summary>Says that this side is about to sleep, and gives the value to sleep on. longest: at most so long, in ns.</summary>
+        private protected virtual uint SayAsleep(out long longest)
+        {
+            longest = Facts.PollIntervalNanos;
+            Volatile.Write(ref *ownWait, 1);
+            return 1;
+        }
+
+        /// <summary>Says that it sleeps no more. A waker that still sees the word armed makes one call too many.</summary>
+        private protected virtual void SayAwake() => Volatile.Write(ref *ownWait, 0);
+
+        /// <summary>Makes the other side load this side's flags, where it does not do so each time.</summary>
+        private protected virtual void FlagsChanged()
+        {
+        }
+
+        /// <summary>Whether a side that cannot make up for a fence that its waker leaves out may miss a wake-up.</summary>
+        private protected virtual bool WakersDoNotFence => (Volatile.Read(ref peer->Flags) & Facts.RoleFenceFree) != 0;
+
+        /// <summary>Leaves the wait, and learns from how long it took.</summary>
         private void Disarm(long began)
         {
-            Volatile.Write(ref mine->Wait, 0);
+            SayAwake();
             if (!seeksPeer)
             {
                 wait.Learn(Clock.Nanoseconds - began);
@@ -286,7 +306,7 @@ namespace Ramway
         }
 
         /// <summary>This role's wait word; the caller is inside the guard.</summary>
-        internal uint* WaitWord => &mine->Wait;
+        internal uint* WaitWord => ownWait;
 
         /// <summary>
         /// Waits without holding a thread, inside the guard, which is left when the wait is over: true for ready, false for closed.

@@ -8,15 +8,28 @@ namespace Ramway
     internal sealed unsafe class Waiter
     {
         private WaitMode mode;
+        private readonly Sharing sharing;
         private CancellationTokenRegistration registration;
         private readonly object wordLock = new object();
-        // The handle's own word; null once it is unmapped. Under the lock.
+        // The word that the handle sleeps on; null once it is unmapped. Under the lock.
         private uint* word;
 
-        internal Waiter(WaitMode mode, uint* word)
+        /// <summary>Who else sleeps on the word.</summary>
+        internal enum Sharing
+        {
+            /// <summary>Nobody: a role's own.</summary>
+            Own,
+            /// <summary>All subscribers of a topic: a u64, which counts wake-ups.</summary>
+            Counted,
+            /// <summary>The same, by a handle that cannot write there: its sleeps are short.</summary>
+            ReadOnly,
+        }
+
+        internal Waiter(WaitMode mode, uint* word, Sharing sharing = Sharing.Own)
         {
             Mode = mode;
             this.word = word;
+            this.sharing = sharing;
         }
 
         /// <summary>How many polls a receiver spends before it enters the general wait.</summary>
@@ -98,11 +111,19 @@ namespace Ramway
         {
             lock (wordLock)
             {
-                if (word != null)
+                if (word == null || sharing == Sharing.ReadOnly)
+                {
+                    return;
+                }
+                if (sharing == Sharing.Own)
                 {
                     Volatile.Write(ref *word, 0);
-                    Futex.WakeAll(word);
                 }
+                else
+                {
+                    Interlocked.Add(ref *(long*)word, (long)Facts.WordWake);
+                }
+                Futex.WakeAll(word);
             }
         }
 
