@@ -130,6 +130,14 @@ namespace Ramway.Agents
         {
             string role = line.Text("role");
             bool consumes = role == "consumer";
+            string? calls = Environment.GetEnvironmentVariable("RAMWAY_CONFORMANCE_CALLS");
+            Asynchronous = calls == "async" || (calls != "sync" && line.Is("wait", "block"));
+            if (line.Maybe("topic") is string topic)
+            {
+                (Tx, Rx) = Topics.Open(line, topic, consumes);
+                SayAttached(consumes);
+                return;
+            }
             string? ring = line.Maybe("ring"), back = line.Maybe("back");
             string? listen = line.Maybe("listen"), connect = line.Maybe("connect");
             bool create = line.Yes("create"), prefault = line.Yes("prefault");
@@ -137,8 +145,6 @@ namespace Ramway.Agents
             int align = (int)line.Number("align", 16);
             WaitMode wait = line.Wait();
             line.End();
-            string? calls = Environment.GetEnvironmentVariable("RAMWAY_CONFORMANCE_CALLS");
-            Asynchronous = calls == "async" || (calls != "sync" && wait == WaitMode.Block);
             if (listen != null)
             {
                 using Listener listener = Listener.Bind(listen, new ListenOptions { Capacity = capacity, Align = align, Wait = wait });
@@ -166,6 +172,11 @@ namespace Ramway.Agents
                 Tx = consumes ? null : bus.Sender;
                 Rx = role == "producer" ? null : bus.Receiver;
             }
+            SayAttached(consumes);
+        }
+
+        private void SayAttached(bool consumes)
+        {
             Say($"attached pid={Pid} " + (consumes
                 ? Attached(Receiving.Epoch, Receiving.PeerEpoch, Receiving.Capacity, Receiving.MaxMessageLength)
                 : Attached(Sending.Epoch, Sending.PeerEpoch, Sending.Capacity, Sending.MaxMessageLength)));

@@ -41,6 +41,9 @@ namespace Ramway.Agents
 
         internal string? Maybe(string key) => fields.Remove(key, out string? text) ? text : null;
 
+        /// <summary>Whether a key that is taken later has this value.</summary>
+        internal bool Is(string key, string value) => fields.TryGetValue(key, out string? text) && text == value;
+
         internal string Text(string key) => Maybe(key) ?? "";
 
         internal bool Has(string key) => fields.ContainsKey(key);

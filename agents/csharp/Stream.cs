@@ -220,6 +220,10 @@ namespace Ramway.Agents
         private long received;
         private long bytes;
 
+        /// <summary>Of a topic: messages have numbers, and this is how many it was told that it lost.</summary>
+        private readonly bool ofTopic;
+        private long lost;
+
         /// <summary>Of the call that is being made: the other side's epoch before it, and when it began.</summary>
         private uint noted;
         private long began;
@@ -230,13 +234,38 @@ namespace Ramway.Agents
             all = new Messages(line, rx.MaxMessageLength);
             plan = new Plan(agent, line, 32);
             next = plan.Start;
+            ofTopic = rx is Subscriber;
+        }
+
+        /// <summary>Takes what a topic's message says of itself; the first one has 1.</summary>
+        private void Number(in MessageInfo m)
+        {
+            long seq = (long)m.Seq - 1;
+            if (next >= 0 && next + (long)m.Lost != seq)
+            {
+                throw new BadException(seq, $"it comes after {m.Lost} lost ones, and {next} was expected");
+            }
+            next = seq;
+            lost += (long)m.Lost;
+        }
+
+        /// <summary>It was ejected, which cost so many messages.</summary>
+        private void Lagged(long more)
+        {
+            Agent.Say($"lagged lost={more}");
+            lost += more;
+            next += next >= 0 ? more : 0;
         }
 
         /// <summary>Checks a message before it is released.</summary>
-        private void Take(uint typeId, ulong tag, ReadOnlySpan<byte> payload)
+        private void Take(in MessageInfo m, ReadOnlySpan<byte> payload)
         {
-            long seq = next >= 0 ? next : Messages.SeqOf(tag);
-            all.Check(seq, typeId, tag, payload);
+            if (ofTopic)
+            {
+                Number(m);
+            }
+            long seq = next >= 0 ? next : Messages.SeqOf(m.Tag);
+            all.Check(seq, m.TypeId, m.Tag, payload);
             if (first < 0)
             {
                 first = seq;
@@ -277,14 +306,14 @@ namespace Ramway.Agents
             if (!never && plan.Asynchronous)
             {
                 using MessageLease lease = Plan.Await(plan.Limits, limit => rx.RecvAsync(limit));
-                Take(lease.TypeId, lease.Tag, lease.Data);
+                Take(lease.Info, lease.Data);
                 return;
             }
             if (!never && received % 4 == 3)
             {
                 // What may be kept longer than a message comes in between.
                 using OwnedMessage owned = plan.Limits.Within(limit => rx.RecvMemory(limit));
-                Take(owned.TypeId, owned.Tag, owned.Memory.Span);
+                Take(owned.Info, owned.Memory.Span);
                 return;
             }
             Message message;
@@ -298,7 +327,7 @@ namespace Ramway.Agents
             }
             using (message)
             {
-                Take(message.TypeId, message.Tag, message.Data);
+                Take(message.Info, message.Data);
             }
         }
 
@@ -318,7 +347,7 @@ namespace Ramway.Agents
             {
                 foreach (Message message in batch)
                 {
-                    Take(message.TypeId, message.Tag, message.Data);
+                    Take(message.Info, message.Data);
                 }
             }
         }
@@ -339,7 +368,7 @@ namespace Ramway.Agents
             {
                 throw new EndingException(ErrorKind.Empty);
             }
-            Take(info.TypeId, info.Tag, target.AsSpan(0, info.Length));
+            Take(info, target.AsSpan(0, info.Length));
         }
 
         /// <summary>
@@ -350,7 +379,7 @@ namespace Ramway.Agents
         {
             await foreach (MessageLease lease in rx.ReadAllAsync())
             {
-                Take(lease.TypeId, lease.Tag, lease.Data);
+                Take(lease.Info, lease.Data);
                 if (Left == 0)
                 {
                     return;
@@ -384,6 +413,10 @@ namespace Ramway.Agents
                     }
                     elapsed = Left > 0 ? 0 : Clock.MsSince(began);
                 }
+                catch (RamwayException e) when (e.Kind == ErrorKind.Lagged)
+                {
+                    Lagged((long)e.Lost);
+                }
                 catch (Exception e) when (EndingException.KindOf(e) is ErrorKind kind)
                 {
                     elapsed = Clock.MsSince(began);
@@ -405,7 +438,7 @@ namespace Ramway.Agents
         private void Report(string named, long elapsed)
         {
             long last = first >= 0 ? next - 1 : -1;
-            Agent.Say($"end {named} received={received} first={first} last={last} bytes={bytes} elapsed_ms={elapsed}");
+            Agent.Say($"end {named} received={received} first={first} last={last} bytes={bytes} elapsed_ms={elapsed}" + (ofTopic ? $" lost={lost}" : ""));
         }
     }
 }

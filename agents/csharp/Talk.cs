@@ -74,35 +74,49 @@ namespace Ramway.Agents
             }
             catch (Exception e) when (EndingException.KindOf(e) is ErrorKind kind)
             {
-                Agent.Say($"end {Agent.Named(kind)}");
+                Agent.Say($"end {Agent.Named(kind)}" + (kind == ErrorKind.Lagged ? $" lost={((RamwayException)e).Lost}" : ""));
             }
         }
 
         private static void Take(Receiver rx, Limits limits, string how, bool tensor)
         {
+            bool topic = rx is Subscriber;
+            void Say(in MessageInfo m, ReadOnlySpan<byte> data) => Agent.Say(
+                $"message type_id={m.TypeId} tag={m.Tag} len={data.Length} crc32={Crc32.Of(data)}" +
+                (topic ? $" seq={m.Seq} lost={m.Lost}" : ""));
             switch (how)
             {
                 case "batch":
                     using (Batch batch = limits.ReceiveBatch(rx, 1))
                     {
-                        Say(batch[0].TypeId, batch[0].Tag, batch[0].Data);
+                        Say(batch[0].Info, batch[0].Data);
                     }
                     break;
                 case "into":
                     var target = new byte[Math.Min(rx.Capacity, 1 << 20)];
                     rx.RecvInto(target, out MessageInfo info, limits.Whole);
-                    Say(info.TypeId, info.Tag, target.AsSpan(0, info.Length));
+                    Say(info, target.AsSpan(0, info.Length));
                     break;
                 case "memory":
                     using (OwnedMessage owned = rx.RecvMemory(limits.Whole))
                     {
-                        Say(owned.TypeId, owned.Tag, owned.Memory.Span);
+                        Say(owned.Info, owned.Memory.Span);
                     }
                     break;
                 case "async":
                     using (MessageLease lease = Plan.Await(limits, limit => rx.RecvAsync(limit)))
                     {
-                        Say(lease.TypeId, lease.Tag, lease.Data);
+                        Say(lease.Info, lease.Data);
+                    }
+                    break;
+                case "try":
+                    if (!rx.TryRecv(out Message there))
+                    {
+                        throw new EndingException(ErrorKind.Empty);
+                    }
+                    using (there)
+                    {
+                        Say(there.Info, there.Data);
                     }
                     break;
                 default:
@@ -110,14 +124,11 @@ namespace Ramway.Agents
                     {
                         if (!tensor || !Tensors.Say(message))
                         {
-                            Say(message.TypeId, message.Tag, message.Data);
+                            Say(message.Info, message.Data);
                         }
                     }
                     break;
             }
         }
-
-        private static void Say(uint typeId, ulong tag, ReadOnlySpan<byte> data) =>
-            Agent.Say($"message type_id={typeId} tag={tag} len={data.Length} crc32={Crc32.Of(data)}");
     }
 }

@@ -293,6 +293,9 @@ namespace Ramway
         /// <summary>Bytes of payload.</summary>
         public int Length => info.Length;
 
+        /// <summary>All that it was sent with.</summary>
+        public MessageInfo Info => info;
+
         /// <summary>As <see cref="Message.Seq"/>.</summary>
         public ulong Seq => info.Seq;
 

@@ -560,14 +560,16 @@ namespace Ramway
 
         private protected virtual ulong? TagOfLast()
         {
-            for (int i = 0; i < 2; i++)
+            // Whatever a record says, nothing ends there.
+            bool any = published != Layout.FirstPosition(align);
+            for (int i = 0; any && i < 2; i++)
             {
                 if (Volatile.Read(ref RecordAt(i)->End) == published)
                 {
                     return Volatile.Read(ref RecordAt(i)->Tag);
                 }
             }
-            return published == Layout.FirstPosition(align) ? (ulong?)null : 0;
+            return any ? 0 : (ulong?)null;
         }
 
         /// <summary>
