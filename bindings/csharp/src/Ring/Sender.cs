@@ -357,9 +357,20 @@ namespace Ramway
         private void Put(uint typeId, ReadOnlySpan<byte> data, ulong tag)
         {
             data.CopyTo(new Span<byte>(Payload, data.Length));
-            Commit((uint)data.Length, typeId, tag);
-            FlushCommitted();
+            CommitAndFlush((uint)data.Length, typeId, tag);
             guard.Leave();
+        }
+
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private void CommitAndFlush(uint length, uint typeId, ulong tag)
+        {
+            if (this is Publisher topic)
+            {
+                topic.CommitAndPublish(length, typeId, tag);
+                return;
+            }
+            CommitToRing(length, typeId, tag);
+            FlushRing();
         }
 
         /// <summary>
@@ -446,35 +457,56 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private void Commit(uint length, uint typeId, ulong tag)
         {
+            if (this is Publisher topic)
+            {
+                topic.CommitNumbered(length, typeId, tag);
+                return;
+            }
+            CommitToRing(length, typeId, tag);
+        }
+
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private void CommitToRing(uint length, uint typeId, ulong tag)
+        {
+            WriteFrame(length, typeId, tag);
+            if (lastTag != tag)
+            {
+                lastTag = tag;
+            }
+        }
+
+        /// <summary>Writes what a ring's frame begins with, and a topic's too, and steps over the frame.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private protected ulong* WriteFrame(uint length, uint typeId, ulong tag)
+        {
             ulong* frame = (ulong*)(data + (tail & wrap));
             // Plain stores: nobody reads them before tail is published.
             frame[0] = length | (ulong)typeId << 32;
             frame[1] = tag;
-            if (this is Publisher topic)
-            {
-                topic.Number(frame, tail);
-            }
-            else if (lastTag != tag)
-            {
-                lastTag = tag;
-            }
             tail += FrameSize(length);
+            return frame;
         }
 
         /// <summary>Makes everything committed visible, and wakes the receiver if it sleeps.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private protected void FlushCommitted()
         {
-            ulong end = tail;
-            if (end == published)
+            if (tail == published)
             {
                 return;
             }
             if (this is Publisher topic)
             {
-                topic.Publish(end);
+                topic.PublishCommitted();
                 return;
             }
+            FlushRing();
+        }
+
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private void FlushRing()
+        {
+            ulong end = tail;
             if (lastTag != 0)
             {
                 // No record says "0".

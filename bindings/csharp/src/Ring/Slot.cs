@@ -171,10 +171,13 @@ namespace Ramway
             {
                 throw DeadSlot(ticket);
             }
-            Commit((uint)length, typeId, tag);
             if (flush)
             {
-                FlushCommitted();
+                CommitAndFlush((uint)length, typeId, tag);
+            }
+            else
+            {
+                Commit((uint)length, typeId, tag);
             }
             CloseSlot(ticket);
         }

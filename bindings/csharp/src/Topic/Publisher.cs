@@ -129,13 +129,21 @@ namespace Ramway
             return true;
         }
 
-        /// <summary>Gives the frame that is committed at a position its number.</summary>
+        /// <summary>Makes the next length bytes a message, with its number, not yet visible.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        internal void Number(ulong* frame, ulong at)
+        internal void CommitNumbered(uint length, uint typeId, ulong tag)
         {
+            start = tail;
+            ulong* frame = WriteFrame(length, typeId, tag);
             frame[2] = seq++;
             frame[3] = timestamps ? TimeToStamp : 0;
-            start = at;
+        }
+
+        /// <summary>The same, and makes it visible.</summary>
+        internal void CommitAndPublish(uint length, uint typeId, ulong tag)
+        {
+            CommitNumbered(length, typeId, tag);
+            PublishCommitted();
         }
 
         /// <summary>Wall clock, nanoseconds since 1970; 0 if this publisher does not stamp.</summary>
@@ -151,8 +159,9 @@ namespace Ramway
 
         /// <summary>Makes everything committed visible, up to where it ends, and wakes who sleeps.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        internal void Publish(ulong end)
+        internal void PublishCommitted()
         {
+            ulong end = tail;
             // Release, in this order: who reads at last sees the frame there, and a tail behind it.
             Volatile.Write(ref *tailWord, end);
             Publish(lastWord, start);
