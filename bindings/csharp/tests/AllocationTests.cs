@@ -105,6 +105,52 @@ namespace Ramway.Tests
         }
 
         [Test]
+        private static void NothingForAMessageOfATopic()
+        {
+            foreach (TopicOptions o in new[]
+            {
+                new TopicOptions(), new TopicOptions { MayEject = true }, new TopicOptions { Policy = Policy.Lossy },
+                new TopicOptions { Policy = Policy.Latest },
+            })
+            {
+                using var folder = new Folder();
+                string name = folder.At("topic"), what = o.Policy + (o.MayEject ? ", may be ejected" : "");
+                using Publisher tx = Publisher.Create(name, new TopicOptions { Timestamps = true, MayEject = o.MayEject });
+                using Subscriber rx = Subscriber.Open(name, o);
+                byte[] payload = new byte[300], buffer = new byte[300];
+                None("send and receive, " + what, () =>
+                {
+                    tx.Send(1, payload);
+                    using Message m = rx.Recv();
+                    buffer[0] = m.Data[0];
+                });
+                None("newest, " + what, () => Check.That(rx.TryReadLatest(buffer, out MessageInfo info) && info.Length == 300, "there"));
+                None("copies and asynchronously, " + what, () =>
+                {
+                    tx.Send(1, payload);
+                    rx.RecvInto(buffer, out _);
+                    tx.Send(1, payload);
+                    using MessageLease m = rx.RecvAsync().Result;
+                    buffer[0] = m.Data[0];
+                });
+                None("unflushed and a batch, " + what, () =>
+                {
+                    for (int i = 0; i < 8; i++)
+                    {
+                        tx.TryReserve(32, out Slot slot);
+                        slot.CommitUnflushed(1);
+                    }
+                    tx.Flush();
+                    using Batch batch = rx.RecvBatch(8);
+                    foreach (Message m in batch)
+                    {
+                        buffer[0] = m.Data[0];
+                    }
+                });
+            }
+        }
+
+        [Test]
         private static void NothingForAMessageOfALoop()
         {
             var (tx, rx) = Ring.Pair(new RingOptions { Capacity = 1 << 22 });

@@ -113,6 +113,7 @@ namespace Ramway.Tests
         {
             var ring = new RingOptions();
             var listen = new ListenOptions();
+            var topic = new TopicOptions();
             var connect = new ConnectOptions();
             object? most = typeof(Receiver).GetMethods().Where(m => m.Name == "RecvBatch").SelectMany(m => m.GetParameters())
                 .Single(p => p.Name == "max" && p.HasDefaultValue).DefaultValue;
@@ -138,6 +139,19 @@ namespace Ramway.Tests
                 ("bus.backlog", "default 128", listen.Backlog == 128),
                 ("bus.timeout", "default 10 s", connect.Timeout == TimeSpan.FromSeconds(10)),
                 ("bus.wait", "default `hybrid`", listen.Wait == WaitMode.Hybrid && connect.Wait == WaitMode.Hybrid),
+                ("topic.capacity", "default 1 MiB", topic.Check(How.Create, true).Blocks[0].Capacity == 1 << 20),
+                ("topic.slots", "default 32", topic.Check(How.Create, true).Blocks[0].Slots == 32),
+                ("topic.align", "default 32", topic.Check(How.Create, true).Blocks[0].Align == 32),
+                ("topic.lossy_only", "default no", !topic.LossyOnly), ("topic.may_eject", "default no", !topic.MayEject),
+                ("topic.eject_after", "default never", topic.EjectAfter == TimeSpan.Zero),
+                ("topic.timestamps", "default no", !topic.Timestamps),
+                ("topic.policy", "reliable (default)", topic.Policy == Policy.Reliable),
+                ("topic.label", "default none", topic.Label == null), ("topic.durable", "default no", !topic.Durable),
+                ("topic.start", "default by policy", topic.Start.At == Start.Place.Default),
+                ("topic.read_only", "default no", !topic.ReadOnly), ("topic.persistent", "default no", !topic.Persistent),
+                ("topic.discard", "default no", !topic.Discard), ("topic.mode", "default 0600", topic.FileMode == 0x180),
+                ("topic.timeout", "default 0", topic.Timeout == TimeSpan.Zero),
+                ("topic.wait", "`hybrid` (default)", topic.Wait == WaitMode.Hybrid && topic.Membarrier),
                 ("bus.membarrier", "default yes", listen.Membarrier && connect.Membarrier),
             })
             {
@@ -151,12 +165,13 @@ namespace Ramway.Tests
         [Test]
         private static void WhatBlocksTakesATimeOutAndAToken()
         {
-            foreach (Type type in new[] { typeof(Sender), typeof(Receiver), typeof(RingEnd), typeof(Listener), typeof(Region) })
+            foreach (Type type in new[] { typeof(Sender), typeof(Receiver), typeof(RingEnd), typeof(Listener), typeof(Region),
+                typeof(Publisher), typeof(Subscriber) })
             {
                 foreach (IGrouping<string, MethodInfo> calls in type.GetMethods(Public).GroupBy(m => m.Name))
                 {
                     bool waits = new[] { "Send", "SendVectored", "SendBatch", "SendTensor", "Reserve", "ReserveTensor", "Recv", "RecvBatch",
-                        "RecvInto", "RecvAppend", "RecvMemory", "ReadAll", "WaitForPeer", "Accept", "Wait" }.Contains(calls.Key);
+                        "RecvInto", "RecvAppend", "RecvMemory", "ReadAll", "WaitForPeer", "Accept", "Wait", "WaitForSubscribers", "WaitNewer" }.Contains(calls.Key);
                     bool asynchronous = calls.Key.EndsWith("Async", StringComparison.Ordinal);
                     bool Takes<T>() => calls.Any(m => m.GetParameters().Any(p => p.ParameterType == typeof(T)));
                     Check.That(!waits || Takes<TimeSpan?>() && Takes<CancellationToken>(), type.Name + "." + calls.Key);

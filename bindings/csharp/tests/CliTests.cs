@@ -147,5 +147,60 @@ namespace Ramway.Tests
             tx.Send(3, new byte[5]);
             Check.Equal(5, rx.Recv(Wait.Long).Length, "received");
         }
+
+        [Test]
+        internal static void TopicsGoBothWaysBetweenTheCommandAndThis()
+        {
+            using var folder = new Folder();
+            string name = folder.At("topic");
+            using (Subscriber reliable = Subscriber.Create(name, new TopicOptions { Label = "display" }))
+            {
+                using Subscriber latest = Subscriber.Open(name, new TopicOptions { Policy = Policy.Latest });
+                Run(folder, "one\ntwo\n", "pub", "--lines", "--timestamps", "--type-id", "9", "topic");
+                foreach (string line in new[] { "one\n", "two\n" })
+                {
+                    using Message message = reliable.Recv(Wait.Long);
+                    Check.Equal(line, Encoding.UTF8.GetString(message.Data), "line");
+                    Check.That(message.TypeId == 9 && message.Time > DateTime.UtcNow.AddMinutes(-5), "type and time");
+                }
+                using (Message newest = latest.WaitNewer(Wait.Long))
+                {
+                    Check.Equal(2ul, newest.Seq, "the newest");
+                }
+                Check.Fails(ErrorKind.Closed, () => reliable.Recv(Wait.Long));
+                string seen = Run(folder, "", "inspect", "--json", name);
+                Check.That(seen.Contains("\"display\"", StringComparison.Ordinal), "who subscribes: " + seen);
+            }
+            using (Publisher publisher = Publisher.Create(name))
+            {
+                using Process sub = Start(folder, "sub", "--reliable", "--count", "2", "topic");
+                publisher.WaitForSubscribers(1, Wait.Long);
+                publisher.Send(1, Encoding.UTF8.GetBytes("from "));
+                publisher.Send(1, Encoding.UTF8.GetBytes("C#"));
+                Check.Equal("from C#", sub.StandardOutput.ReadToEnd(), "received");
+                sub.WaitForExit();
+                Check.Equal(0, sub.ExitCode, "it ended");
+            }
+            folder.Holds();
+        }
+
+        [Test]
+        internal static void AKilledCommandThatSubscribesBlocksNobody()
+        {
+            using var folder = new Folder();
+            using Publisher publisher = Publisher.Create(folder.At("topic"), new TopicOptions { Capacity = 4096 });
+            using Process sub = Start(folder, "sub", "--reliable", "topic");
+            publisher.WaitForSubscribers(1, Wait.Long);
+            sub.Kill();
+            for (int i = 0; i < 50; i++)
+            {
+                publisher.Send(1, new byte[500], Wait.Long);
+            }
+            using Process pub = Start(folder, "pub", "--wait", "other");
+            using Subscriber subscriber = Subscriber.OpenOrCreate(folder.At("other"));
+            Wait.Until("the command publishes", () => subscriber.PeerAlive);
+            pub.Kill();
+            Check.Fails(ErrorKind.PeerDead, () => subscriber.Recv(Wait.Long));
+        }
     }
 }

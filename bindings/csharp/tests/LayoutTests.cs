@@ -30,6 +30,15 @@ namespace Ramway.Tests
                 Check.Equal(0x100, sizeof(RegionBlock), "a region's block");
                 Check.Equal(128, sizeof(RoleLine), "a role's line");
                 Check.Equal(16, sizeof(TagRecord), "a last-tag record");
+                Check.Equal(0x280, sizeof(TopicBlock), "a topic's block");
+                Check.Equal(0x1000, sizeof(SubscribersArea), "the beginning of a subscribers' area");
+                Check.Equal(128, sizeof(SubscriberSlot), "a subscriber's slot");
+                Check.Equal(64, sizeof(SlotLabel), "its label");
+                // A ring's Tail and a topic's are polled by the same code, through pointers.
+                var block = new TopicBlock();
+                Check.Equal(Facts.OffTopicStarts, (int)((byte*)&block.Starts[0] - (byte*)&block), "where the notes are");
+                var slot = new SubscriberSlot();
+                Check.Equal(Facts.OffSlotLabel, (int)((byte*)&slot.Label[0] - (byte*)&slot), "where the label is");
             }
             Check.That(Memory.PageSize >= 4096, "the page");
         }
