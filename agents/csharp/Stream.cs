@@ -438,7 +438,8 @@ namespace Ramway.Agents
         private void Report(string named, long elapsed)
         {
             long last = first >= 0 ? next - 1 : -1;
-            Agent.Say($"end {named} received={received} first={first} last={last} bytes={bytes} elapsed_ms={elapsed}" + (ofTopic ? $" lost={lost}" : ""));
+            Agent.Say($"end {named} received={received} first={first} last={last} bytes={bytes} elapsed_ms={elapsed}" +
+                (ofTopic ? $" lost={lost}" : ""));
         }
     }
 }

@@ -171,7 +171,8 @@ namespace Ramway.Tests
                 foreach (IGrouping<string, MethodInfo> calls in type.GetMethods(Public).GroupBy(m => m.Name))
                 {
                     bool waits = new[] { "Send", "SendVectored", "SendBatch", "SendTensor", "Reserve", "ReserveTensor", "Recv", "RecvBatch",
-                        "RecvInto", "RecvAppend", "RecvMemory", "ReadAll", "WaitForPeer", "Accept", "Wait", "WaitForSubscribers", "WaitNewer" }.Contains(calls.Key);
+                        "RecvInto", "RecvAppend", "RecvMemory", "ReadAll", "WaitForPeer", "Accept", "Wait",
+                        "WaitForSubscribers", "WaitNewer" }.Contains(calls.Key);
                     bool asynchronous = calls.Key.EndsWith("Async", StringComparison.Ordinal);
                     bool Takes<T>() => calls.Any(m => m.GetParameters().Any(p => p.ParameterType == typeof(T)));
                     Check.That(!waits || Takes<TimeSpan?>() && Takes<CancellationToken>(), type.Name + "." + calls.Key);

@@ -303,7 +303,7 @@ namespace Ramway.Tests
             ExpectShown("1:from the child");
         }
 
-        /// <summary>Every line of a program there is in this file or ReadmeTopicTests.cs, in the same order; here there may be more between them.</summary>
+        /// <summary>Every line of a program there is here or in ReadmeTopicTests.cs, in this order, with more between.</summary>
         [Test]
         private static void WhatIsShownIsWhatRan()
         {
@@ -312,7 +312,8 @@ namespace Ramway.Tests
             {
                 throw new SkipException("the sources are not where they were built");
             }
-            string[] ran = File.ReadAllLines(here).Concat(File.ReadAllLines(Path.Combine(Path.GetDirectoryName(here)!, "ReadmeTopicTests.cs")))
+            string[] ran = File.ReadAllLines(here)
+                .Concat(File.ReadAllLines(Path.Combine(Path.GetDirectoryName(here)!, "ReadmeTopicTests.cs")))
                 .Select(l => l.Trim()).ToArray();
             string[] lines = File.ReadAllLines(readme);
             int programs = 0;

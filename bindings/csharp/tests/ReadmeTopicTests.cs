@@ -13,7 +13,8 @@ namespace Ramway.Tests
     {
         private static readonly List<string> Shown = new List<string>();
 
-        private static void Show(ulong seq, ulong lost, ReadOnlySpan<byte> data) => Add(seq + "-" + lost + ":" + Encoding.UTF8.GetString(data));
+        private static void Show(ulong seq, ulong lost, ReadOnlySpan<byte> data) =>
+            Add(seq + "-" + lost + ":" + Encoding.UTF8.GetString(data));
 
         private static void Draw(ReadOnlySpan<byte> data) => Add(Encoding.UTF8.GetString(data));
 
@@ -254,7 +255,8 @@ namespace Ramway.Tests
             {
                 senders.Skip(1).ToList().ForEach(s => s.Send(1, new byte[10], Wait.Long));
                 // While the busy one goes on.
-                Wait.Until("each quiet source is heard", () => Enumerable.Range(1, count - 1).All(i => Volatile.Read(ref received[i]) >= round));
+                Wait.Until("each quiet source is heard",
+                    () => Enumerable.Range(1, count - 1).All(i => Volatile.Read(ref received[i]) >= round));
             }
             Check.That(received[0] > each, "the busy one: " + received[0]);
             Volatile.Write(ref stop, true);

@@ -166,7 +166,8 @@ namespace Ramway.Tests
             Check.That(kept.Kind == SegmentKind.Topic && kept.Stale && !kept.ProducerHeld && kept.Seq == 1, "the dead one");
             Check.That(used.InUse && used.ProducerHeld && used.Capacity == 8192 && used.Align == 64, "the live one");
             SubscriberInfo away = kept.Subscribers.Single();
-            Check.That(away.Label == "r" && away.Durable && !away.Alive && away.Lag!.Value.Messages == 1 && away.Lag.Value.Bytes == 64, "r");
+            Check.That(away.Label == "r" && away.Durable && !away.Alive && away.Lag!.Value.Messages == 1 &&
+                away.Lag.Value.Bytes == 64, "r");
             Check.That(used.Subscribers.Single().Policy == Policy.Latest && used.Subscribers.Single().Alive, "the display");
             IReadOnlyList<CleanedSegment> cleaned = Segments.Clean(folder.Path);
             Check.Equal("the durable subscriber 'r' has 1 undelivered messages (5 bytes); in use",

@@ -201,7 +201,10 @@ namespace Ramway.Tests
         private static void WhatDoesNotFitOrIsGivenBackComesAgain()
         {
             using var folder = new Folder();
-            foreach (TopicOptions o in new[] { By(Policy.Reliable), By(Policy.Lossy), By(Policy.Latest), new TopicOptions { MayEject = true } })
+            foreach (TopicOptions o in new[]
+            {
+                By(Policy.Reliable), By(Policy.Lossy), By(Policy.Latest), new TopicOptions { MayEject = true },
+            })
             {
                 string name = folder.At("topic" + o.Policy + o.MayEject);
                 using Publisher publisher = Publisher.Create(name, new TopicOptions { MayEject = o.MayEject });
@@ -363,9 +366,10 @@ namespace Ramway.Tests
             Check.Fails(ErrorKind.AlreadyExists, () => Publisher.Create(name), "a live topic");
             Check.Fails(ErrorKind.InvalidArgument, () => Subscriber.Open(name, new TopicOptions { Capacity = 4096, Policy = Policy.Lossy }),
                 "its capacity is 8192");
-            Check.Fails(ErrorKind.InvalidArgument, () => Subscriber.Open(name, new TopicOptions { Slots = 5, Policy = Policy.Lossy }), "slots is 4");
-            Check.Fails(ErrorKind.InvalidArgument, () => Subscriber.Open(name, new TopicOptions { Align = 64, Policy = Policy.Lossy }), "is 32");
-            Check.Fails(ErrorKind.InvalidArgument, () => Subscriber.Open(name, new TopicOptions { MayEject = true, Policy = Policy.Lossy }));
+            void Refused(TopicOptions o, string says) => Check.Fails(ErrorKind.InvalidArgument, () => Subscriber.Open(name, o), says);
+            Refused(new TopicOptions { Slots = 5, Policy = Policy.Lossy }, "slots is 4");
+            Refused(new TopicOptions { Align = 64, Policy = Policy.Lossy }, "is 32");
+            Refused(new TopicOptions { MayEject = true, Policy = Policy.Lossy }, "cannot be ejected");
             Check.Fails(ErrorKind.Unsupported, () => Subscriber.Open(name), "LossyOnly", "policy Lossy");
             Check.Fails(ErrorKind.InvalidArgument, () => Receiver.Open(name), "this is a topic, not a ring");
             Check.Fails(ErrorKind.Unsupported, () => publisher.WaitForSubscribers(1), "LossyOnly");
@@ -381,7 +385,8 @@ namespace Ramway.Tests
             using Publisher plain = Publisher.Create(name);
             plain.Dispose();
             using Subscriber first = Subscriber.Create(name);
-            Check.Fails(ErrorKind.Unsupported, () => Publisher.Open(name, new TopicOptions { EjectAfter = TimeSpan.FromSeconds(1) }), "MayEject");
+            Check.Fails(ErrorKind.Unsupported,
+                () => Publisher.Open(name, new TopicOptions { EjectAfter = TimeSpan.FromSeconds(1) }), "MayEject");
         }
 
         [Test]

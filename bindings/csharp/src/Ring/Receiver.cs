@@ -306,6 +306,11 @@ namespace Ramway
             CancellationToken cancellationToken = default)
         {
             WaitLimit.Check(timeout);
+            if (this is Subscriber topic && topic.CopiesOut)
+            {
+                topic.TakeInto(buffer, WaitLimit.Of(timeout, cancellationToken), out info);
+                return info.Length;
+            }
             if (!Enter() || !HasFrame())
             {
                 info = default;
@@ -319,6 +324,10 @@ namespace Ramway
         /// <exception cref="RamwayException">As for Recv, and TooLarge.</exception>
         public bool TryRecvInto(Span<byte> buffer, out MessageInfo info)
         {
+            if (this is Subscriber topic && topic.CopiesOut)
+            {
+                return topic.TakeInto(buffer, WaitLimit.None, out info);
+            }
             if ((!Enter() || !HasFrameNow()) && !TryNext())
             {
                 info = default;
@@ -359,7 +368,7 @@ namespace Ramway
         }
 
         /// <summary>Copies the frame that was taken, releases it and leaves the guard.</summary>
-        private void Copy(Span<byte> buffer, out MessageInfo info)
+        private protected void Copy(Span<byte> buffer, out MessageInfo info)
         {
             ref readonly Frame frame = ref frames[0];
             info = new MessageInfo(frame, StampAt(0));

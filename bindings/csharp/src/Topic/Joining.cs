@@ -160,7 +160,7 @@ namespace Ramway
             Lost = first != 0 && Expected > first ? Expected - first : 0;
         }
 
-        /// <summary>Begins anew after an ejection, with the slot and its lock, at the oldest message with this number or a later one.</summary>
+        /// <summary>Begins anew after an ejection, with the slot and its lock, at the first message with this number or more.</summary>
         internal void Rejoin(ulong expected)
         {
             bool durable = (Volatile.Read(ref Slot->State) & Durable) != 0;
@@ -290,7 +290,7 @@ namespace Ramway
         /// <summary>The state of a slot that is taken anew, with these flags.</summary>
         private static long Next(long state, long flags) => (long)Math.Max((uint)(state >> 32) + 1u, 1u) << 32 | flags;
 
-        /// <summary>Changes a slot's state by exchanges only: it fails, and is tried again, where the publisher changes it meanwhile.</summary>
+        /// <summary>Changes a slot's state by exchanges only: again where the publisher changes it meanwhile.</summary>
         internal static void Change(SubscriberSlot* slot, Func<long, long> how)
         {
             long state;
@@ -421,8 +421,8 @@ namespace Ramway
                 labels[most] = labels.Count - most + " more";
                 labels.RemoveRange(most + 1, labels.Count - most - 1);
             }
-            return Errors.Fail(ErrorKind.Busy, $"all {Count} slots of the topic are taken: {reliable} by reliable subscribers, {away} for " +
-                $"durable subscribers that are away, {others} by lossy or latest subscribers" +
+            return Errors.Fail(ErrorKind.Busy, $"all {Count} slots of the topic are taken: {reliable} by reliable subscribers, " +
+                $"{away} for durable subscribers that are away, {others} by lossy or latest subscribers" +
                 (labels.Count == 0 ? "" : " (labels: " + string.Join(", ", labels) + ")") + ". Close a subscriber, unsubscribe a durable " +
                 "one, or create the topic with more slots; ramway inspect shows the processes");
         }

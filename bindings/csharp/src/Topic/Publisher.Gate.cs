@@ -10,7 +10,7 @@ namespace Ramway
         // Invariant: tail <= limit <= claimed <= newest + capacity, wrapping.
         /// <summary>What the shared claim holds.</summary>
         private ulong claimed;
-        /// <summary>How far the slots let it write, if gated; scanned: by a scan that still stands, before which changes was seen.</summary>
+        /// <summary>How far the slots let it write, if gated; scanned: a scan stands, before which changes was seen.</summary>
         private ulong gate;
         private bool gated, scanned;
         private uint changesSeen;
@@ -216,7 +216,8 @@ namespace Ramway
                 return TimeSpan.Zero;
             }
             Blocking b = blocking[slot];
-            return b.Since == 0 || b.Cursor != Volatile.Read(ref log.Slots[slot].Cursor) || b.State != Volatile.Read(ref log.Slots[slot].State)
+            SubscriberSlot* now = log.Slots + slot;
+            return b.Since == 0 || b.Cursor != Volatile.Read(ref now->Cursor) || b.State != Volatile.Read(ref now->State)
                 ? TimeSpan.Zero
                 : TimeSpan.FromTicks((Clock.Nanoseconds - b.Since) / 100);
         }

@@ -23,6 +23,9 @@ namespace Ramway
         }
 
         private readonly Copies copies = new Copies();
+        /// <summary>The caller's buffer, which the next message is copied to if it fits; null: to the copies.</summary>
+        private byte* into;
+        private ulong intoRoom;
         /// <summary>Those of what is out, in the order of the frames; as long as those.</summary>
         private MessageStamp[] stamps = new MessageStamp[1];
         /// <summary>Why the last attempt took nothing.</summary>
@@ -34,7 +37,7 @@ namespace Ramway
 
         internal void GrowStamps(int length) => Array.Resize(ref stamps, length);
 
-        /// <summary>Takes the next message, or where that is overwritten the next one that is intact, as number index of what is out.</summary>
+        /// <summary>Takes the next message that is intact, as number index of what is out.</summary>
         internal bool TakeAt(int index)
         {
             if (index == 0)
@@ -111,7 +114,7 @@ namespace Ramway
                 {
                     at = log.LastAndTail(out end);
                 }
-                outcome = CopyFrame(index, at, end, expected, null, 0, out FrameHead found);
+                outcome = CopyFrame(index, at, end, expected, into, intoRoom, out FrameHead found);
                 if (outcome == Outcome.Whole)
                 {
                     if (policy == Policy.Latest)
@@ -131,6 +134,43 @@ namespace Ramway
                 }
             }
             return false;
+        }
+
+        /// <summary>Whether messages are copied as they come: then also to the caller's buffer at once.</summary>
+        internal bool CopiesOut => copiesOut;
+
+        /// <summary>Takes the next message straight into a buffer; false where it does not wait and there is none.</summary>
+        internal bool TakeInto(Span<byte> buffer, in WaitLimit limit, out MessageInfo info)
+        {
+            Enter();
+            fixed (byte* to = buffer)
+            {
+                into = to;
+                intoRoom = (ulong)buffer.Length;
+                bool taken;
+                try
+                {
+                    taken = TakeSlow(limit);
+                }
+                finally
+                {
+                    into = null;
+                }
+                if (!taken)
+                {
+                    info = default;
+                    return false;
+                }
+                if (frames[0].Data == to)
+                {
+                    info = new MessageInfo(frames[0], stamps[0]);
+                    GiveBack();
+                    guard.Leave();
+                    return true;
+                }
+            }
+            Copy(buffer, out info);
+            return true;
         }
 
         /// <summary>Where the message begins that was read last as the newest.</summary>
@@ -166,8 +206,9 @@ namespace Ramway
         }
 
         /// <summary>
-        /// Copies the frame at a position to the caller's room, or where that is null to the copies, and says whether it was whole until
-        /// after that. No number of it is used before it was found intact.
+        /// Copies the frame at a position to the caller's room, or where that is null or too small to the copies, and says whether it was
+        /// whole until after that. No number of it is used before it was found intact. expected: 0 for the newest, of which is said what
+        /// it is where it does not fit.
         /// </summary>
         private Outcome CopyFrame(int index, ulong at, ulong end, ulong expected, byte* to, ulong room, out FrameHead found)
         {
@@ -189,15 +230,13 @@ namespace Ramway
                 return Outcome.Wrong;
             }
             byte* payload = frame + Facts.TopicFrameHeader;
-            if (to != null)
+            bool newestInto = to != null && expected == 0;
+            if (to == null || found.Length > room)
             {
-                if (found.Length > room)
+                if (newestInto)
                 {
                     return Outcome.TooLong;
                 }
-            }
-            else
-            {
                 if (index == 0)
                 {
                     copies.Clear();
@@ -207,6 +246,9 @@ namespace Ramway
                 {
                     return Outcome.NoMemory;
                 }
+            }
+            if (!newestInto)
+            {
                 Describe(index, found, to, expected == 0 ? found.Seq : expected);
             }
             // A publisher that writes meanwhile makes this a mix of old and new bytes, which the check below throws away.
@@ -228,7 +270,7 @@ namespace Ramway
 
         private bool IsEjected => gates && copiesOut && Since(0, true) == Outcome.Ejected;
 
-        /// <summary>Copies the newest message, whatever was received before. Overtaken: there is none, or it is overwritten too fast.</summary>
+        /// <summary>Copies the newest message. Overtaken: there is none, or it is overwritten too fast.</summary>
         private Outcome ReadNewest(byte* to, ulong room, out MessageInfo info)
         {
             info = default;

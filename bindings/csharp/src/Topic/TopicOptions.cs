@@ -193,12 +193,13 @@ namespace Ramway
         internal void Compare(Spec spec, Header header, bool publishes)
         {
             Geometry wanted = spec.Blocks[0], there = header.Blocks[0];
+            const string leave = " asked for; leave it out to take what is there";
             string? differs = Capacity != 0 && there.Capacity != wanted.Capacity
-                ? "its capacity is " + there.Capacity + " bytes, not the " + wanted.Capacity + " asked for; leave it out to take what is there"
+                ? "its capacity is " + there.Capacity + " bytes, not the " + wanted.Capacity + leave
                 : Align != 0 && there.Align != wanted.Align
-                ? "its alignment is " + there.Align + " bytes, not the " + wanted.Align + " asked for; leave it out to take what is there"
+                ? "its alignment is " + there.Align + " bytes, not the " + wanted.Align + leave
                 : Slots != 0 && there.Slots != wanted.Slots
-                ? "its number of slots is " + there.Slots + ", not the " + wanted.Slots + " asked for; leave it out to take what is there"
+                ? "its number of slots is " + there.Slots + ", not the " + wanted.Slots + leave
                 : LossyOnly && (there.Flags & Facts.TopicLossyOnly) == 0
                 ? "takes reliable subscribers: LossyOnly is decided when a topic is made"
                 : MayEject && (there.Flags & Facts.TopicMayEject) == 0
@@ -210,13 +211,13 @@ namespace Ramway
             }
             if (EjectAfter != TimeSpan.Zero && (there.Flags & Facts.TopicMayEject) == 0)
             {
-                throw Errors.Fail(ErrorKind.Unsupported, "it exists, and its creator did not allow ejecting subscribers (MayEject): leave " +
-                    "EjectAfter out, or create the topic anew");
+                throw Errors.Fail(ErrorKind.Unsupported, "it exists, and its creator did not allow ejecting subscribers (MayEject): " +
+                    "leave EjectAfter out, or create the topic anew");
             }
             if (!publishes && Policy == Policy.Reliable && (there.Flags & Facts.TopicLossyOnly) != 0)
             {
-                throw Errors.Fail(ErrorKind.Unsupported, "the topic takes no reliable subscribers (its creator said LossyOnly): subscribe " +
-                    "with the policy Lossy or Latest");
+                throw Errors.Fail(ErrorKind.Unsupported, "the topic takes no reliable subscribers (its creator said LossyOnly): " +
+                    "subscribe with the policy Lossy or Latest");
             }
         }
     }
