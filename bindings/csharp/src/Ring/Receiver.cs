@@ -479,7 +479,7 @@ namespace Ramway
 
         /// <summary>Takes a frame that is there, or comes at once. False: the slow way says why not.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private bool HasFrame() => (head != tail || Poll()) && Parse(0);
+        private protected bool HasFrame() => (head != tail || Poll()) && Parse(0);
 
         /// <summary>Likewise by one check.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
@@ -511,7 +511,10 @@ namespace Ramway
         /// Checks a shared tail that moved, once, and takes it: it may only move forward, up to released + capacity, in whole
         /// alignment steps.
         /// </summary>
-        private protected virtual bool Accept(ulong now)
+        private bool Accept(ulong now) => this is Subscriber topic ? topic.AcceptTopic(now) : AcceptTail(now);
+
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private protected bool AcceptTail(ulong now)
         {
             ulong moved = now - tail;
             if (moved > capacity - (tail - released) || (moved & alignMask) != 0)

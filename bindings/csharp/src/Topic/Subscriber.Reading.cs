@@ -142,7 +142,7 @@ namespace Ramway
         /// <summary>Takes the next message straight into a buffer; false where it does not wait and there is none.</summary>
         internal bool TakeInto(Span<byte> buffer, in WaitLimit limit, out MessageInfo info)
         {
-            Enter();
+            bool open = Enter();
             fixed (byte* to = buffer)
             {
                 into = to;
@@ -150,7 +150,7 @@ namespace Ramway
                 bool taken;
                 try
                 {
-                    taken = TakeSlow(limit);
+                    taken = open && HasFrame() || TakeSlow(limit);
                 }
                 finally
                 {
@@ -407,10 +407,11 @@ namespace Ramway
             {
                 return Rejoin() ?? Lagging();
             }
-            return Accept(now) ? null : policy == Policy.Latest ? NotNow : Corrupt();
+            return AcceptTopic(now) ? null : policy == Policy.Latest ? NotNow : Corrupt();
         }
 
-        private protected override bool Accept(ulong now)
+        /// <summary>Takes a shared position that has moved, if there is something to receive and it can be so.</summary>
+        internal bool AcceptTopic(ulong now)
         {
             if (lagged)
             {
@@ -423,7 +424,7 @@ namespace Ramway
             }
             if (gates)
             {
-                return !IsEjected && base.Accept(now);
+                return !IsEjected && AcceptTail(now);
             }
             // A lossy one may be any number of laps behind.
             ulong moved = now - tail;
