@@ -1,6 +1,7 @@
 #!/bin/sh
-# `sh test.sh [PART_OF_A_NAME...]`: the watcher in C# and the camera in C++, as the separate processes that they are.
-# RAMWAY_EXAMPLES_CAMERA and RAMWAY_EXAMPLES_BELT say where the two programs are; the last line counts.
+# `sh test.sh [PART_OF_A_NAME...]`: the watcher in C# and the camera in C++, and the dashboard with its sensors, as the
+# separate processes that they are. RAMWAY_EXAMPLES_CAMERA, RAMWAY_EXAMPLES_BELT and RAMWAY_EXAMPLES_DASHBOARD say where
+# the programs are; the last line counts.
 set -u
 cd "$(dirname "$0")" || exit 1
 for base in /dev/shm "${TMPDIR:-/tmp}"; do
@@ -151,7 +152,53 @@ stops_when_it_is_told_to() {
         says "$1" 'camera 1: stopped after' && left
 }
 
-for test in counts_what_passes leaves_out_what_finds_no_room watches_two_cameras tells_a_camera_that_was_killed \
+dashboard() { # LOG ARGUMENT...
+    log=$1
+    shift
+    "$dotnet" exec "$RAMWAY_EXAMPLES_DASHBOARD" "$@" >"$log" 2>&1 &
+    started=$!
+    children="$children $started"
+}
+
+# Three sensors at three rates, one look at all of them: the newest value of each, whatever its rate, and no garbage.
+shows_the_newest_of_each_sensor() {
+    for sensor in slow:20000 quick:1000 rapid:50; do
+        dashboard "$1.${sensor%:*}" sensor "${sensor%:*}" --period "${sensor#*:}"
+    done
+    dashboard "$1" watch slow quick rapid missing --every 200 --looks 15
+    wait "$started" || { cat "$1"; return 1; }
+    tail -n 6 "$1"
+    holds 'a look each time' "$(grep -c '^look' "$1") == 15" &&
+        holds 'nothing allocated by looks' "$(grep -c ': 0 bytes' "$1") >= 14" &&
+        says "$1" '^missing *not there yet' || return 1
+    # Of the last look: topic, value, age, new, number.
+    for topic in slow quick rapid; do
+        number=$(tail -n 4 "$1" | awk "\$1 == \"$topic\" { print \$5 }")
+        new=$(tail -n 4 "$1" | awk "\$1 == \"$topic\" { print \$4 }")
+        holds "$topic is shown, and was not shown as often as it came" "${number:-0} >= 10 && ${new:-0} <= ${number:-0}" || return 1
+    done
+}
+
+# A sensor that is killed keeps nobody from the others, and its successor goes on in its row.
+goes_on_without_a_sensor_that_was_killed() {
+    dashboard "$1.one" sensor one --period 2000
+    one=$started
+    dashboard "$1.two" sensor two --period 2000
+    dashboard "$1" watch one two --every 50
+    says "$1" '^two .*[0-9]$' && says "$1" '^one .*[0-9]$' || return 1
+    kill -9 "$one"
+    says "$1" '^one .* the sensor is gone$' || return 1
+    gone=$(grep -c '' "$1")
+    dashboard "$1.next" sensor one --period 2000
+    for _ in $(seq 300); do
+        tail -n "+$gone" "$1" | grep -q '^one .*[0-9]$' && return 0
+        sleep 0.1
+    done
+    tail -n 4 "$1"
+    return 1
+}
+
+for test in shows_the_newest_of_each_sensor goes_on_without_a_sensor_that_was_killed counts_what_passes leaves_out_what_finds_no_room watches_two_cameras tells_a_camera_that_was_killed \
     ends_a_camera_whose_watcher_was_killed stops_when_it_is_told_to; do
     wanted=$#
     for part in "$@"; do case $test in *"$part"*) wanted=0 ;; esac; done
