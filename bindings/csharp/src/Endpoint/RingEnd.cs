@@ -41,6 +41,8 @@ namespace Ramway
         /// <summary>Null in a topic's end.</summary>
         private protected RingBlock* ring;
         private protected byte* data;
+        /// <summary>data and a header's length: where the payload of a frame at position 0 begins.</summary>
+        private protected byte* payloads;
         private protected readonly ulong capacity;
         /// <summary>capacity - 1 and align - 1.</summary>
         private protected readonly ulong wrap, alignMask;
@@ -116,6 +118,7 @@ namespace Ramway
             alignMask = (ulong)align - 1;
             this.header = header;
             frameExtra = header + alignMask;
+            payloads = data + header;
             this.maxLength = maxLength;
             final = attachment.Link.Final;
             membarrierCapable = membarrier && Membarrier.IsAvailable;
@@ -203,7 +206,7 @@ namespace Ramway
         /// <summary>After a publish: whether the peer sleeps or has changed its flags.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private protected bool PeerSleepsOrChanged() =>
-            Volatile.Read(ref *peerWait) != 0 || Volatile.Read(ref peer->Flags) != peerFlags;
+            Volatile.Read(ref peer->Wait) != 0 || Volatile.Read(ref peer->Flags) != peerFlags;
 
         /// <summary>
         /// Acts on that. What was agreed on just now holds for this publish too: <see cref="PeerChanged"/> fences, and the wait
@@ -548,7 +551,7 @@ namespace Ramway
             ring = null;
             mine = peer = null;
             ownWait = peerWait = ownFlags = null;
-            data = null;
+            data = payloads = null;
             attachment.Release(keepMapped);
             Forget(keepMapped);
             GC.SuppressFinalize(this);

@@ -256,6 +256,7 @@ namespace Ramway
         private Batch Gather(int max)
         {
             int count = 1;
+            var topic = this as Subscriber;
             // Whatever ends it is found again by the next call, and thrown.
             while (count < max && (head != tail || CheckTail()))
             {
@@ -263,7 +264,7 @@ namespace Ramway
                 {
                     Grow(max);
                 }
-                if (!Parse(count))
+                if (!(topic == null ? ParseRing(ref frames[count]) : topic.TakeAt(count)))
                 {
                     break;
                 }
@@ -371,7 +372,7 @@ namespace Ramway
         private protected void Copy(Span<byte> buffer, out MessageInfo info)
         {
             ref readonly Frame frame = ref frames[0];
-            info = new MessageInfo(frame, StampAt(0));
+            info = new MessageInfo(frame, this is Subscriber topic ? topic.StampOf(0) : default);
             if (frame.Length > buffer.Length)
             {
                 StepBack();
@@ -475,15 +476,15 @@ namespace Ramway
         private bool TryNext() => TakeSlow(WaitLimit.None);
 
         private protected override Exception? Take(in WaitLimit limit) =>
-            Obtain(limit) ?? (Parse(0) ? null : Corrupt());
+            Obtain(limit) ?? (ParseFirst() ? null : Corrupt());
 
         /// <summary>Takes a frame that is there, or comes at once. False: the slow way says why not.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private protected bool HasFrame() => (head != tail || Poll()) && Parse(0);
+        private protected bool HasFrame() => (head != tail || Poll()) && ParseFirst();
 
         /// <summary>Likewise by one check.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private bool HasFrameNow() => (head != tail || CheckTail()) && Parse(0);
+        private bool HasFrameNow() => (head != tail || CheckTail()) && ParseFirst();
 
         /// <summary>
         /// The first polls of a wait, which cost less than the general wait: an answer that comes within a microsecond is found
@@ -525,17 +526,16 @@ namespace Ramway
             return true;
         }
 
+        /// <summary>Takes the frame at head, which lies before tail, as the one that is out.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        private bool ParseFirst() => this is Subscriber topic ? topic.TakeAt(0) : ParseRing(ref frames[0]);
+
         /// <summary>
         /// Reads the frame at head, which lies before tail, and steps over it. False: no correct sender wrote it.
         /// </summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private bool Parse(int index)
+        private bool ParseRing(ref Frame frame)
         {
-            if (this is Subscriber topic)
-            {
-                return topic.TakeAt(index);
-            }
-            ref Frame frame = ref frames[index];
             // A frame's first 16 bytes are within the published bytes, which are a positive multiple of align; and aligned.
             byte* at = data + (head & wrap);
             // Each number is read exactly once, so that a peer that rewrites it cannot pass the check with one value and be used
@@ -571,7 +571,7 @@ namespace Ramway
             Publish(headWord, end);
             released = end;
             // By the tail last seen, which may be behind: then this says "free" too often, never too rarely.
-            if (tail - end <= wakeBelow && PeerSleepsOrChanged())
+            if (tail - end <= wakeBelow && (PeerSleepsOrChanged() || this is Subscriber topic && topic.PublisherSleeps))
             {
                 ServePeer();
             }

@@ -450,7 +450,7 @@ namespace Ramway
         internal byte* Payload
         {
             [MethodImpl(MethodImplOptions.AggressiveInlining)]
-            get => data + (tail & wrap) + header;
+            get => payloads + (tail & wrap);
         }
 
         /// <summary>Makes the next length bytes a message, not yet visible to the receiver.</summary>
@@ -468,23 +468,15 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private void CommitToRing(uint length, uint typeId, ulong tag)
         {
-            WriteFrame(length, typeId, tag);
+            ulong* payload = (ulong*)Payload;
+            // Plain stores: nobody reads them before tail is published.
+            payload[-2] = length | (ulong)typeId << 32;
+            payload[-1] = tag;
             if (lastTag != tag)
             {
                 lastTag = tag;
             }
-        }
-
-        /// <summary>Writes what a ring's frame begins with, and a topic's too, and steps over the frame.</summary>
-        [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private protected ulong* WriteFrame(uint length, uint typeId, ulong tag)
-        {
-            ulong* frame = (ulong*)(data + (tail & wrap));
-            // Plain stores: nobody reads them before tail is published.
-            frame[0] = length | (ulong)typeId << 32;
-            frame[1] = tag;
             tail += FrameSize(length);
-            return frame;
         }
 
         /// <summary>Makes everything committed visible, and wakes the receiver if it sleeps.</summary>

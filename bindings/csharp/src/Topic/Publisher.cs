@@ -133,10 +133,14 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         internal void CommitNumbered(uint length, uint typeId, ulong tag)
         {
+            ulong* payload = (ulong*)Payload;
             start = tail;
-            ulong* frame = WriteFrame(length, typeId, tag);
-            frame[2] = seq++;
-            frame[3] = timestamps ? TimeToStamp : 0;
+            // Plain stores: nobody reads them before tail is published.
+            payload[-4] = length | (ulong)typeId << 32;
+            payload[-3] = tag;
+            payload[-2] = seq++;
+            payload[-1] = timestamps ? TimeToStamp : 0;
+            tail += FrameSize(length);
         }
 
         /// <summary>The same, and makes it visible.</summary>

@@ -65,7 +65,6 @@ namespace Ramway
             ownFlags = slot != null ? &slot->Flags : &own->Flags;
             headWord = gates ? &slot->Cursor : &own->Cursor;
             closeSeen = gates ? &slot->CloseSeen : &own->CloseSeen;
-            peerWait = gates ? peerWait : (uint*)&own->EjectSeq;
             tailWord = policy == Policy.Latest ? &log.Block->Last : &log.Block->Tail;
             delivered = join.CloseSeen;
             expected = join.Expected;
@@ -285,6 +284,9 @@ namespace Ramway
 
         /// <summary>The join has said so.</summary>
         private protected override uint AnnounceSelf() => join.Epoch;
+
+        /// <summary>Whether a publisher sleeps that this one can hold up: its futex is not in its role's line.</summary>
+        internal bool PublisherSleeps => gates && Volatile.Read(ref *peerWait) != 0;
 
         private protected override void WakePeer()
         {
