@@ -63,10 +63,12 @@ namespace Ramway.Tests
                 Subscriber one = Subscriber.Open(name, new TopicOptions { Policy = (Policy)(i % 3), Wait = WaitMode.Block });
                 return new Beside(() =>
                 {
-                    for (ulong round = 1; round <= 20; round++)
+                    for (ulong next = 1; next <= 20;)
                     {
                         using Message m = i % 2 == 0 ? one.Recv(Wait.Long) : one.RecvAsync().AsTask().Result.View;
-                        Check.Equal(round, m.Seq, "each round");
+                        // On a busy machine the newest may be a later one.
+                        Check.That(m.Seq == next || one.Policy == Policy.Latest && m.Seq > next, "number " + next + ", found " + m.Seq);
+                        next = m.Seq + 1;
                     }
                     one.Dispose();
                 });
