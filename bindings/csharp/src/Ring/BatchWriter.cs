@@ -36,9 +36,10 @@ namespace Ramway
         private ulong tail, limit, tag;
         // Of a topic where the last message begins, and the number of the next one; in a ring 0.
         private ulong start, seq;
+        private readonly bool stamps;
 
         internal BatchWriter(Sender sender, uint ticket, byte* data, ulong capacity, ulong alignMask, ulong header, uint maxLength,
-            ulong tail, ulong limit, ulong seq)
+            ulong tail, ulong limit, ulong seq, bool stamps)
         {
             this.sender = sender;
             this.ticket = ticket;
@@ -47,6 +48,7 @@ namespace Ramway
             this.header = header;
             this.maxLength = maxLength;
             this.seq = seq;
+            this.stamps = stamps;
             start = 0;
             this.tail = tail;
             this.limit = limit;
@@ -115,7 +117,7 @@ namespace Ramway
             if (seq != 0)
             {
                 ((ulong*)frame)[2] = seq++;
-                ((ulong*)frame)[3] = s.TimeToStamp;
+                ((ulong*)frame)[3] = stamps ? s.TimeToStamp : 0;
                 start = tail;
             }
             tail += Size(length);
@@ -165,7 +167,7 @@ namespace Ramway
                 throw e;
             }
             FlushCommitted();
-            return new BatchWriter(this, ticket, data, capacity, alignMask, header, maxLength, tail, limit, SeqToWrite);
+            return new BatchWriter(this, ticket, data, capacity, alignMask, header, maxLength, tail, limit, SeqToWrite, TimeToStamp != 0);
         }
 
         /// <summary>How far a batch is ahead of its sender.</summary>

@@ -165,9 +165,9 @@ namespace Ramway
     }
 
     /// <summary>What a topic's frame says besides what a ring's does, and the gap before it.</summary>
-    internal readonly struct MessageStamp
+    internal struct MessageStamp
     {
-        internal readonly ulong Seq, Time, Lost;
+        internal ulong Seq, Time, Lost;
 
         internal MessageStamp(ulong seq, ulong time, ulong lost)
         {
@@ -177,7 +177,7 @@ namespace Ramway
         }
 
         /// <summary>A tick is 100 ns. Anything may have been written there: what no DateTime holds is none.</summary>
-        internal DateTime? When => Time == 0 || Time / 100 > (ulong)(DateTime.MaxValue - DateTime.UnixEpoch).Ticks
+        internal readonly DateTime? When => Time == 0 || Time / 100 > (ulong)(DateTime.MaxValue - DateTime.UnixEpoch).Ticks
             ? (DateTime?)null
             : DateTime.UnixEpoch.AddTicks((long)(Time / 100));
     }

@@ -256,7 +256,10 @@ namespace Ramway
         private Batch Gather(int max)
         {
             int count = 1;
-            var topic = this as Subscriber;
+            if (this is Subscriber topic)
+            {
+                return new Batch(this, topic.TakeMore(max, ref count), count);
+            }
             // Whatever ends it is found again by the next call, and thrown.
             while (count < max && (head != tail || CheckTail()))
             {
@@ -264,7 +267,7 @@ namespace Ramway
                 {
                     Grow(max);
                 }
-                if (!(topic == null ? ParseRing(ref frames[count]) : topic.TakeAt(count)))
+                if (!ParseRing(ref frames[count]))
                 {
                     break;
                 }
@@ -274,7 +277,7 @@ namespace Ramway
         }
 
         /// <summary>More room for frames. If there is none, nothing is out.</summary>
-        private void Grow(int max)
+        private protected void Grow(int max)
         {
             try
             {
@@ -502,7 +505,7 @@ namespace Ramway
         }
 
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private bool CheckTail()
+        private protected bool CheckTail()
         {
             ulong now = Volatile.Read(ref *tailWord);
             return now != tail && Accept(now);

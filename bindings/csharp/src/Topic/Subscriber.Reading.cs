@@ -48,21 +48,57 @@ namespace Ramway
             return copiesOut ? TakeCopy(index) : TakeInPlace(index);
         }
 
+        /// <summary>Takes what there is besides the first message of a batch, and gives the batch's ticket.</summary>
+        internal uint TakeMore(int max, ref int count)
+        {
+            int n = count;
+            // Whatever ends it is found again by the next call, and thrown.
+            while (n < max && (head != tail || CheckTail()))
+            {
+                if (n == frames.Length)
+                {
+                    Grow(max);
+                }
+                if (!(copiesOut ? TakeCopy(n) : TakeInPlace(n)))
+                {
+                    break;
+                }
+                n++;
+            }
+            count = n;
+            return guard.LeaveOut();
+        }
+
         /// <summary>The message where it lies: nobody overwrites it before it is released.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private bool TakeInPlace(int index)
         {
             byte* at = data + (head & wrap);
-            var found = new FrameHead(at);
-            ulong size = (frameExtra + found.Length) & ~alignMask;
-            if (size > tail - head || found.Length > Facts.TopicMessageMax || found.Seq < expected || found.Seq == ulong.MaxValue)
+            // Each number once, as in a ring; in variables of their own, which stay in registers.
+            ulong word = Volatile.Read(ref *(ulong*)at), tag = Volatile.Read(ref *(ulong*)(at + 8));
+            ulong seq = Volatile.Read(ref *(ulong*)(at + Facts.TopicFrameSeq));
+            ulong time = Volatile.Read(ref *(ulong*)(at + Facts.TopicFrameTime));
+            ulong length = (uint)word, size = (frameExtra + length) & ~alignMask, gap = seq - expected;
+            if (size > tail - head || length > Facts.TopicMessageMax || gap > seq || seq == ulong.MaxValue)
             {
                 outcome = Outcome.Wrong;
                 return false;
             }
-            Describe(index, found, at + Facts.TopicFrameHeader, expected);
             head += size;
-            MoveOn(found.Seq);
+            ref Frame frame = ref frames[index];
+            frame.Data = at + Facts.TopicFrameHeader;
+            frame.Tag = tag;
+            frame.Length = (int)length;
+            frame.TypeId = (uint)(word >> 32);
+            ref MessageStamp stamp = ref stamps[index];
+            stamp.Seq = seq;
+            stamp.Time = time;
+            stamp.Lost = gap;
+            expected = seq + 1;
+            if (gap != 0)
+            {
+                CountLost(gap);
+            }
             return true;
         }
 
