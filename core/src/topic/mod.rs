@@ -28,6 +28,7 @@ mod newest;
 mod patrol;
 pub mod place;
 mod publisher;
+pub mod raw;
 pub mod subscriber;
 mod survey;
 #[cfg(test)]
