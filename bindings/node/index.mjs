@@ -2,4 +2,5 @@
 import ramway from './dist/index.js';
 
 export const { Batch, Bus, Listener, Message, RamwayError, Receiver, Region, Ring, Sender } = ramway;
-export const { clean, ls, unlink, version } = ramway;
+export const { Publisher, Subscriber, Topic, TopicMessage } = ramway;
+export const { clean, ls, merge, unlink, version } = ramway;

@@ -10,12 +10,16 @@ export class RamwayError extends Error {
   readonly kind: ErrorKind;
   /** The operating system's number, where it had a part in it. */
   declare readonly errno?: number;
+  /** Of `Lagged`: how many messages the subscriber has lost by having been ejected. */
+  declare readonly lost?: number;
 
-  constructor(kind: ErrorKind, message: string, errno?: number) {
+  /** `number`: of `Lagged` what was lost, else the system's. */
+  constructor(kind: ErrorKind, message: string, number?: number) {
     super(message);
     this.kind = kind;
     this.code = codeOf(kind);
-    if (errno) Object.defineProperty(this, 'errno', { value: errno, enumerable: true });
+    if (kind === 'Lagged') Object.defineProperty(this, 'lost', { value: number ?? 0, enumerable: true });
+    else if (number) Object.defineProperty(this, 'errno', { value: number, enumerable: true });
   }
 
   override get name(): string {
@@ -27,7 +31,7 @@ function codeOf(kind: ErrorKind): string {
   return `ERR_RAMWAY${kind.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 }
 
-/** An error of the native half, "ramway KIND errno text", as its users see it; anything else as it is. */
+/** An error of the native half, "ramway KIND number text", as its users see it; anything else as it is. */
 export function wrap(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof RamwayError) return error;
   const parts = /^ramway (\w+) (\d+) ([\s\S]*)$/.exec(error.message);

@@ -6,6 +6,7 @@ export { Listener, type ListenerEvents } from './bus/listener.js';
 export type { ReceiverMethods, SenderMethods } from './bus/methods.js';
 export type { Data, DuplexOptions } from './bus/streams.js';
 export { type ErrorKind, RamwayError } from './errors.js';
+export { type MergeOptions, type MessageOf, merge } from './merge.js';
 export type {
   ConnectOptions,
   FromFdOptions,
@@ -15,6 +16,7 @@ export type {
   RegionOpenOptions,
   RegionOptions,
   RingOptions,
+  TopicOptions,
   UnnamedOptions,
   WaitPolicy,
 } from './options.js';
@@ -34,6 +36,11 @@ export type {
 } from './ring/sending.js';
 export { type Cleaned, type CleanOptions, clean, ls, type Segment, type SegmentKind, unlink } from './segment.js';
 export type { Tensor, TensorLike, TensorShape, TypedArray } from './tensor.js';
+export type { Policy } from './topic/consumer.js';
+export { type TopicFrameInfo, TopicMessage } from './topic/message.js';
+export { Publisher, type SubscriberInfo } from './topic/publisher.js';
+export { type Lag, Subscriber } from './topic/subscriber.js';
+export { type PublisherOptions, type SubscriberOptions, Topic } from './topic/topic.js';
 export type { SyncOptions, WaitOptions } from './waiting/waiting.js';
 
 /** The package's version. */

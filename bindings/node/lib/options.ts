@@ -52,6 +52,32 @@ export interface RingOptions extends PlacementOptions, EndsOfRing {
   allowDisk?: boolean | undefined;
 }
 
+/** How a named topic is made or opened. */
+export interface TopicOptions extends PlacementOptions, EndsOfRing {
+  /** Bytes of data, 32 of each message being its header; rounded up to a power of two of at least a page. Default 1 MiB. A message
+   * takes at most half of it. An existing topic must have just this capacity if it is said here. */
+  capacity?: number | undefined;
+  /** What each payload's place in the topic is a multiple of: a power of two from 32 (the default) to 4096. */
+  align?: number | undefined;
+  /** How many reliable subscribers there can be at a time, 1 to 1024; default 32. Others take a free slot of the upper half. */
+  slots?: number | undefined;
+  /** A new topic takes no reliable subscriber, so that its publisher never waits. An existing one must be such. */
+  lossyOnly?: boolean | undefined;
+  /** The publisher of a new topic may eject a reliable subscriber that holds it up. An existing one must be such. */
+  mayEject?: boolean | undefined;
+  /** `Topic.create` only: throws away what durable subscribers that are away have not received. */
+  discard?: boolean | undefined;
+  /** Keeps the name when the last user goes. Not with `Topic.open`. */
+  persistent?: boolean | undefined;
+  /** Permissions of the new file, whatever the umask. Default 0o600. Not with `Topic.open`. */
+  mode?: number | undefined;
+  /** Milliseconds to wait for a topic that is not there yet (`Topic.open`), for the publisher's role, a slot or a label that is
+   * taken. Default 0; `Infinity`: as long as it takes. */
+  timeout?: number | undefined;
+  /** Accepts a file system that is not in memory. */
+  allowDisk?: boolean | undefined;
+}
+
 /** How a ring without a name is opened by its descriptor. */
 export interface FromFdOptions extends EndsOfRing, Mapped {
   /** Milliseconds to wait for a role that is taken. Default 0; `Infinity`: as long as it takes. */
@@ -183,9 +209,29 @@ const placement = { ...mapped, hugePages: flag, numaNode: u32 };
 export const RING_FROM_FD = { timeout: milliseconds, wait: policy, membarrier: flag, ...mapped };
 export const RING_UNNAMED = { ...RING_FROM_FD, capacity: ringBytes, align: u32, ...placement };
 export const RING = { ...RING_UNNAMED, discard: flag, persistent: flag, mode: permissions, allowDisk: flag };
+export const TOPIC = { ...RING, slots: u32, lossyOnly: flag, mayEject: flag };
 export const PAIR = { align: u32, wait: policy };
 export const WAIT = { timeout: milliseconds, signal };
 export const SYNC = { timeout: milliseconds, allowMainThread: flag };
+const publisher = { ejectAfter: milliseconds, timestamps: flag };
+export const PUBLISHER = { ...publisher, ...WAIT };
+export const PUBLISHER_SYNC = { ...publisher, ...SYNC };
+const placeExpected = new Expected("'oldest' or 'now'");
+const place: Reader<'oldest' | 'now'> = (value) => (value === 'oldest' || value === 'now' ? value : placeExpected);
+const messages = whole(Number.MAX_SAFE_INTEGER, ' of messages');
+const textExpected = new Expected('a string');
+const text: Reader<string> = (value) => (typeof value === 'string' ? value : textExpected);
+const subscriber = {
+  start: place,
+  history: messages,
+  afterSeq: messages,
+  label: text,
+  durable: flag,
+  readOnly: flag,
+};
+export const SUBSCRIBER = { ...subscriber, ...WAIT };
+export const SUBSCRIBER_SYNC = { ...subscriber, ...SYNC };
+export const SIGNAL = { signal };
 const ends = { allowUids: uids, wait: policy, membarrier: flag };
 export const CONNECT = { ...ends, ...WAIT };
 export const CONNECT_SYNC = { ...ends, ...SYNC };
@@ -210,8 +256,6 @@ const oldRegion = { readOnly: flag, wait: policy, ...mapped };
 export const REGION_OPEN = { ...oldRegion, ...WAIT };
 export const REGION_OPEN_SYNC = { ...oldRegion, ...SYNC };
 const count = whole(0x7fff_ffff, '');
-const textExpected = new Expected('a string');
-const text: Reader<string> = (value) => (typeof value === 'string' ? value : textExpected);
 export const SEGMENTS_CLEAN = { directory: text, undelivered: flag, dryRun: flag };
 export const REGION_WAIT = { since: count, ...WAIT };
 export const REGION_WAIT_SYNC = { since: count, ...SYNC };

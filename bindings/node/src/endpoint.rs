@@ -5,6 +5,7 @@ use crate::error::{OrThrow, thrown};
 use crate::handle::Shared;
 use crate::options::policy;
 use crate::teardown::close_with;
+use crate::topic::Notes;
 use crate::views::{Memory, Views};
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
@@ -19,20 +20,19 @@ pub(crate) enum Core {
     Sender(ramway::Sender),
     /// One with writable views.
     Receiver(ramway::Receiver),
+    Publisher(ramway::Publisher),
+    Subscriber(ramway::Subscriber),
 }
 
 impl Core {
     /// What both roles have.
-    fn end(&mut self) -> &mut dyn RawEndpoint {
+    pub(crate) fn end(&mut self) -> &mut dyn RawEndpoint {
         match self {
             Self::Sender(end) => end,
             Self::Receiver(end) => end,
+            Self::Publisher(end) => end,
+            Self::Subscriber(end) => end,
         }
-    }
-
-    /// Goes on where the JavaScript half is.
-    fn follow(&mut self, at: &Positions) {
-        self.end().follow(at.own(), at.peer());
     }
 }
 
@@ -67,6 +67,8 @@ pub struct NativeEndpoint {
     views: Views,
     start: Start,
     name: Option<String>,
+    /// Of a topic's: what both halves have besides the positions.
+    pub(crate) notes: Option<Arc<Notes>>,
 }
 
 // SAFETY: the addresses in `start` are used on the JavaScript thread alone, while the end is attached.
@@ -78,11 +80,34 @@ impl NativeEndpoint {
         let what = match core {
             Core::Sender(_) => "sender",
             Core::Receiver(_) => "receiver",
+            Core::Publisher(_) => "publisher",
+            Core::Subscriber(_) => "subscriber",
         };
-        let window = core.end().window().or_throw()?;
+        // A subscriber's data is mapped for reading alone, and JavaScript has no read-only views: it gives out copies.
+        let window = if matches!(core, Core::Subscriber(_)) { None } else { Some(core.end().window().or_throw()?) };
+        let notes = Notes::of(&core);
         let core = Shared::new(core, what);
         let views = Views::new(window, &start, core.clone())?;
-        Ok(Self { core, views, start, name })
+        Ok(Self { core, views, start, name, notes })
+    }
+
+    /// Runs where the JavaScript half is.
+    pub(crate) fn at<R>(&self, at: &Positions, run: impl FnOnce(&mut Core) -> Result<R>) -> Result<R> {
+        self.noting(|core| {
+            core.end().follow(at.own(), at.peer());
+            run(core)
+        })
+    }
+
+    /// Runs, and takes over what the JavaScript half has noted before, and notes for it what has changed.
+    fn noting<R>(&self, run: impl FnOnce(&mut Core) -> Result<R>) -> Result<R> {
+        self.core.with(|core| {
+            let Some(notes) = &self.notes else { return run(core) };
+            notes.follow(core);
+            let result = run(core);
+            notes.write(core);
+            result
+        })
     }
 }
 
@@ -93,7 +118,8 @@ impl NativeEndpoint {
     pub fn memory(&self, env: Env) -> Result<Memory> {
         self.core.with(|_| Ok(()))?;
         close_with(&env, &self.core)?;
-        self.views.memory(&env, &self.start)
+        let topic = self.core.with(|core| self.notes.as_ref().map(|notes| notes.memory(&env, core, &self.core)).transpose())?;
+        self.views.memory(&env, &self.start, topic)
     }
 
     /// A buffer over the bytes of a slot, or over received bytes.
@@ -115,25 +141,20 @@ impl NativeEndpoint {
     /// that from ever coming.
     #[napi]
     pub fn ready(&self, at: Positions, len: u32) -> Result<bool> {
-        self.core.with(|core| {
-            core.follow(&at);
-            core.end().ready(len as usize).or_throw()
-        })
+        self.at(&at, |core| core.end().ready(len as usize).or_throw())
     }
 
     /// Blocks until it is so for up to this long; false: it is not.
     #[napi]
     pub fn wait(&self, at: Positions, len: u32, milliseconds: f64) -> Result<bool> {
-        self.core.with(|core| {
-            core.follow(&at);
-            Ok(unless_late(core.end().wait(len as usize, wait_limit(milliseconds)))?.is_some())
-        })
+        let limit = wait_limit(milliseconds);
+        self.at(&at, |core| Ok(unless_late(core.end().wait(len as usize, limit))?.is_some()))
     }
 
     /// Wakes the other side if it waits, and agrees with it anew on fences. Gives its flags.
     #[napi]
     pub fn wake(&self) -> Result<u32> {
-        self.core.with(|core| Ok(core.end().wake()))
+        self.noting(|core| Ok(core.end().wake()))
     }
 
     /// Marks the handle dead of what was found in the ring, and throws it.
@@ -154,24 +175,28 @@ impl NativeEndpoint {
         self.core.with(|core| Ok(core.end().readiness().or_throw()?.as_raw_fd()))
     }
 
-    /// Gives the role up; everything is published. `header` and `data` are detached first; views of the data are gone by now.
-    /// `abandon`, of a sender: without telling the receiver, as if the process had died.
+    /// Gives the role up; everything is published. The `buffers` of [`memory`](Self::memory) over mapped memory are detached
+    /// first; views of the data are gone by now. `otherwise`, of a sender: without telling the receiver, as if the process had
+    /// died; of a subscriber: for good, also if it is durable.
     #[napi]
     pub fn close(
         &self,
         env: Env,
-        #[napi(ts_arg_type = "ArrayBuffer")] header: Unknown<'_>,
-        #[napi(ts_arg_type = "ArrayBuffer")] data: Unknown<'_>,
+        #[napi(ts_arg_type = "ArrayBuffer[]")] buffers: Vec<Unknown<'_>>,
         at: Positions,
-        abandon: bool,
+        otherwise: bool,
     ) -> Result<()> {
-        detach(env, header)?;
-        detach(env, data)?;
-        if let Some(mut core) = self.core.take() {
-            core.follow(&at);
+        for buffer in buffers {
+            detach(env, buffer)?;
+        }
+        // So that the core that is dropped is where this half is.
+        let _ = self.at(&at, |_| Ok(()));
+        if let Some(core) = self.core.take() {
             // What it is dead of was thrown where it was met: dropping says no more.
             match core {
-                Core::Sender(end) if abandon => end.abandon(),
+                Core::Sender(end) if otherwise => end.abandon(),
+                Core::Publisher(end) if otherwise => end.abandon(),
+                Core::Subscriber(mut end) if otherwise => end.forget_durable(),
                 core => drop(core),
             }
         }
@@ -198,11 +223,11 @@ impl NativeEndpoint {
     /// The tag of the last published message, also one of an earlier sender; none before the first, and of a receiver.
     #[napi]
     pub fn last_tag(&self, at: Positions) -> Result<Option<BigInt>> {
-        self.core.with(|core| {
-            core.follow(&at);
+        self.at(&at, |core| {
             Ok(match core {
                 Core::Sender(end) => end.last_tag().map(BigInt::from),
-                Core::Receiver(_) => None,
+                Core::Publisher(end) => end.last_tag().map(BigInt::from),
+                Core::Receiver(_) | Core::Subscriber(_) => None,
             })
         })
     }
@@ -240,12 +265,12 @@ impl NativeEndpoint {
 }
 
 /// A wait of this many milliseconds.
-fn wait_limit(milliseconds: f64) -> WaitLimit {
+pub(crate) fn wait_limit(milliseconds: f64) -> WaitLimit {
     WaitLimit::For(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())
 }
 
 /// What a wait gave, none if the time was up.
-fn unless_late<T>(outcome: ramway::Result<T>) -> Result<Option<T>> {
+pub(crate) fn unless_late<T>(outcome: ramway::Result<T>) -> Result<Option<T>> {
     match outcome {
         Ok(found) => Ok(Some(found)),
         Err(e) if matches!(e.kind(), ErrorKind::TimedOut | ErrorKind::Empty | ErrorKind::Interrupted) => Ok(None),

@@ -17,6 +17,7 @@ mod region;
 mod ring;
 mod segment;
 mod teardown;
+mod topic;
 mod uv;
 mod views;
 mod wakeups;

@@ -3,7 +3,7 @@
 use crate::error::refuse;
 use napi::Result;
 use napi_derive::napi;
-use ramway::{ErrorKind, ListenerBuilder, RegionBuilder, RingBuilder, WaitPolicy};
+use ramway::{ErrorKind, ListenerBuilder, Policy, RegionBuilder, RingBuilder, TopicBuilder, WaitPolicy};
 use std::time::Duration;
 
 /// A length of time in milliseconds from 0 on; what no clock can count to is as good as forever.
@@ -67,6 +67,68 @@ impl RingSettings {
 pub struct PairSettings {
     pub align: Option<u32>,
     pub wait: Option<String>,
+}
+
+/// Options of a topic and of one of its ends.
+#[napi(object)]
+pub struct TopicSettings {
+    pub capacity: Option<f64>,
+    pub align: Option<u32>,
+    pub slots: Option<u32>,
+    pub lossy_only: Option<bool>,
+    pub may_eject: Option<bool>,
+    pub discard: Option<bool>,
+    pub persistent: Option<bool>,
+    pub mode: Option<u32>,
+    /// In milliseconds.
+    pub timeout: Option<f64>,
+    pub allow_disk: Option<bool>,
+    pub wait: Option<String>,
+    pub membarrier: Option<bool>,
+    pub lock_memory: Option<bool>,
+    pub huge_pages: Option<bool>,
+    pub numa_node: Option<u32>,
+    pub prefault: Option<bool>,
+    /// In milliseconds.
+    pub eject_after: Option<f64>,
+    pub timestamps: Option<bool>,
+    /// "reliable", "lossy" or "latest".
+    pub policy: Option<String>,
+    /// "oldest" or "now".
+    pub start: Option<String>,
+    pub history: Option<f64>,
+    pub after_seq: Option<f64>,
+    pub label: Option<String>,
+    pub durable: Option<bool>,
+    pub read_only: Option<bool>,
+}
+
+impl TopicSettings {
+    pub(crate) fn apply(&self, mut builder: TopicBuilder) -> Result<TopicBuilder> {
+        pass!(self => builder: capacity as u64, align, slots, lossy_only, may_eject, discard, persistent, mode, allow_disk,
+            membarrier, lock_memory, huge_pages, numa_node, prefault, timestamps, durable, read_only);
+        if let Some(time) = self.eject_after {
+            builder = builder.eject_after(milliseconds(time));
+        }
+        if let Some(label) = &self.label {
+            builder = builder.label(label.as_str());
+        }
+        builder = match self.policy.as_deref() {
+            Some("lossy") => builder.policy(Policy::Lossy),
+            Some("latest") => builder.policy(Policy::Latest),
+            Some(_) => builder.policy(Policy::Reliable),
+            None => builder,
+        };
+        builder = match (self.start.as_deref(), self.history, self.after_seq) {
+            (Some("now"), ..) => builder.from_now(),
+            (Some(_), ..) => builder.from_oldest(),
+            (None, Some(messages), _) => builder.history(messages as u64),
+            (None, None, Some(seq)) => builder.after_seq(seq as u64),
+            (None, None, None) => builder,
+        };
+        let timeout = self.timeout.map_or(Duration::ZERO, milliseconds);
+        Ok(builder.timeout(timeout).wait_policy(policy(self.wait.as_deref())?))
+    }
 }
 
 /// Options of a connector.

@@ -3,9 +3,11 @@
 use crate::apart::Apart;
 use crate::buffer::{Buffer, Owner, over};
 use crate::error::{OrThrow, refuse};
+use crate::topic::TopicMemory;
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
 use ramway::ErrorKind;
+use ramway::layout::{RingBlock, TopicBlock};
 use ramway::ring::raw::Start;
 use ramway::ring::window::Window;
 use std::sync::Arc;
@@ -14,13 +16,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Two mappings of a capacity, as one ArrayBuffer, must stay below what the runtimes allow (4 GiB), and an index into
 /// them as 32-bit numbers below 2^31.
 const CAPACITY_MAX: usize = 1 << 30;
-/// Bytes of a ring's block in the header page.
-const BLOCK: usize = size_of::<ramway::layout::RingBlock>();
 
 /// The memory of an end, and where its JavaScript half begins.
 #[napi(object, object_from_js = false)]
 pub struct Memory {
-    /// The ring's block of the header page (docs/ABI.md).
+    /// The ring's or topic's block of the header page (docs/ABI.md).
     #[napi(ts_type = "ArrayBuffer")]
     pub header: Buffer,
     /// The data, twice.
@@ -45,11 +45,14 @@ pub struct Memory {
     pub max_message_length: u32,
     /// Of a sender: which of the two last-tag records is written next.
     pub next_last_tag: u32,
+    /// What only a topic has.
+    pub topic: Option<TopicMemory>,
 }
 
 /// A window over an end's data, and what else must live as long as views of it.
 pub(crate) struct Views {
-    window: Arc<Apart<Window>>,
+    /// None of what gives out no views.
+    window: Option<Arc<Apart<Window>>>,
     data: *const u8,
     capacity: usize,
     end: Owner,
@@ -62,14 +65,14 @@ unsafe impl Send for Views {}
 
 impl Views {
     /// `end` keeps the role while a view lives.
-    pub(crate) fn new(window: Window, start: &Start, end: Owner) -> Result<Self> {
+    pub(crate) fn new(window: Option<Window>, start: &Start, end: Owner) -> Result<Self> {
         let capacity = start.capacity as usize;
         if capacity > CAPACITY_MAX {
-            let text = format!("a ring of {capacity} bytes: JavaScript works with rings of up to {CAPACITY_MAX} bytes");
+            let text = format!("{capacity} bytes: JavaScript works with rings and topics of up to {CAPACITY_MAX} bytes");
             return Err(refuse(ErrorKind::Unsupported, text));
         }
         Ok(Self {
-            window: Apart::new(window, capacity),
+            window: window.map(|window| Apart::new(window, capacity)),
             data: start.data,
             capacity,
             end,
@@ -88,20 +91,24 @@ impl Views {
         self.check(offset, len)?;
         let start = self.start()?.wrapping_add(offset);
         // SAFETY: within the window, which is unmapped once no buffer over it is left, or by `close`, before which all of
-        // them are detached.
-        unsafe { over(env, start, len, (Arc::clone(&self.window), Arc::clone(&self.end))) }
+        // them are detached; or within the data of an end without one, which is mapped as long as the end is open. That data may
+        // be read-only, and JavaScript never writes to it.
+        unsafe { over(env, start, len, (self.window.clone(), Arc::clone(&self.end))) }
     }
 
     /// Where the window has the data.
     fn start(&self) -> Result<*mut u8> {
-        let start = self.window.with(|window| window.at(self.data));
+        let Some(window) = &self.window else { return Ok(self.data.cast_mut()) };
+        let start = window.with(|window| window.at(self.data));
         start.ok_or_else(|| refuse(ErrorKind::Detached, "its memory is unmapped"))
     }
 
     /// Unmaps the window. All buffers over it are detached.
     pub(crate) fn close(&self) {
         // Relaxed: as above.
-        self.window.close(self.viewed.load(Ordering::Relaxed));
+        if let Some(window) = &self.window {
+            window.close(self.viewed.load(Ordering::Relaxed));
+        }
     }
 
     fn check(&self, offset: usize, len: usize) -> Result<()> {
@@ -117,9 +124,11 @@ impl Views {
         self.check(offset as usize, len as usize)?;
         let start = self.data.wrapping_add(offset as usize);
         // SAFETY: the caller's promise.
-        self.window.with(|window| unsafe { window.cut(start, len as usize) }).transpose().or_throw()?;
-        // The window before belongs to the owner of the buffer now.
-        self.window = Apart::new(next, self.capacity);
+        if let Some(window) = &self.window {
+            window.with(|window| unsafe { window.cut(start, len as usize) }).transpose().or_throw()?;
+            // The window before belongs to the owner of the buffer now.
+            self.window = Some(Apart::new(next, self.capacity));
+        }
         self.whole(env)
     }
 
@@ -128,9 +137,10 @@ impl Views {
         self.buffer(env, 0, 2 * self.capacity)
     }
 
-    pub(crate) fn memory(&self, env: &Env, start: &Start) -> Result<Memory> {
+    pub(crate) fn memory(&self, env: &Env, start: &Start, topic: Option<TopicMemory>) -> Result<Memory> {
         // SAFETY: the block is mapped while the end is attached; `close` detaches this buffer first.
-        let header = unsafe { over(env, start.block.cast_mut().cast(), BLOCK, Arc::clone(&self.end)) }?;
+        let block = if topic.is_some() { size_of::<TopicBlock>() } else { size_of::<RingBlock>() };
+        let header = unsafe { over(env, start.block.cast_mut().cast(), block, Arc::clone(&self.end)) }?;
         Ok(Memory {
             header,
             data: self.whole(env)?,
@@ -143,6 +153,7 @@ impl Views {
             max_message_length: start.max_len as u32,
             next_last_tag: start.next_last_tag,
             address: (self.start()?.addr() % 4096) as u32,
+            topic,
         })
     }
 }

@@ -27,7 +27,6 @@ export abstract class Endpoint<H extends Half, Events extends Record<keyof Event
   protected readonly half: H;
   /** @internal The address of the data, modulo 4096. */
   protected readonly address: number;
-  private readonly header: ArrayBuffer;
   /** @internal */
   protected readonly idle: Idle;
   /** @internal Whether a blocking wait begins with polling. */
@@ -38,32 +37,34 @@ export abstract class Endpoint<H extends Half, Events extends Record<keyof Event
   private readonly pauses = new Set<() => void>();
   /** @internal What errors call it. */
   protected readonly what: string;
+  /** @internal What errors call what it is an end of. */
+  protected readonly log: 'ring' | 'topic';
 
-  /** @internal `role`: sender or receiver. `of`: what it belongs to, where that is no named ring. */
+  /** @internal `of`: what it belongs to, where that is no named ring or topic. */
   constructor(
     /** @internal */
     protected readonly native: NativeEndpoint,
     /** @internal */
-    protected policy: WaitPolicy,
-    role: string,
+    protected waitPolicy: WaitPolicy,
+    role: 'sender' | 'receiver' | 'publisher' | 'subscriber',
     of: string | undefined,
     make: new (native: NativeEndpoint, memory: Memory) => H,
   ) {
     super();
-    const owner = of ?? (native.name === null ? 'a ring without a name' : `the ring '${native.name}'`);
+    this.log = role === 'sender' || role === 'receiver' ? 'ring' : 'topic';
+    const owner = of ?? (native.name === null ? 'a ring without a name' : `the ${this.log} '${native.name}'`);
     this.what = `the ${role} of ${owner}`;
     this.polls = call(() => native.polls());
     const memory = call(() => native.memory());
-    this.header = memory.header;
     this.address = memory.address;
     this.half = new make(native, memory);
     const end = this;
     this.idle = new Idle({
       poll: () => this.poll(),
       arm: () => this.arm(),
-      descriptor: () => native.descriptor(),
+      descriptor: () => this.descriptor(),
       get spin() {
-        return end.policy === 'spin' ? Infinity : end.polls ? ITERATION_SPIN_MS : 0;
+        return end.waitPolicy === 'spin' ? Infinity : end.polls ? ITERATION_SPIN_MS : 0;
       },
     });
   }
@@ -74,7 +75,12 @@ export abstract class Endpoint<H extends Half, Events extends Record<keyof Event
   /** @internal The same by the native half, which tells of it from now on if it is not. */
   protected abstract arm(): boolean;
 
-  /** The ring's name; undefined on a bus or a pair. */
+  /** @internal The readiness descriptor; -1: it has none, and is asked every millisecond. */
+  protected descriptor(): number {
+    return this.native.descriptor();
+  }
+
+  /** The ring's or topic's name; undefined on a bus or a pair. */
   get name(): string | undefined {
     return this.native.name ?? undefined;
   }
@@ -113,33 +119,53 @@ export abstract class Endpoint<H extends Half, Events extends Record<keyof Event
    * ERR_RAMWAY_TIMED_OUT; ERR_RAMWAY_CLOSED if the ring's name was removed, so that nobody can come; on a bus or a pair,
    * where an end is final, ERR_RAMWAY_PEER_DEAD or ERR_RAMWAY_CLOSED at once; ERR_RAMWAY_DETACHED. */
   async waitForPeer(options?: WaitOptions): Promise<number> {
-    if (options !== undefined) checkCall('waitForPeer', options, WAIT_NAMES);
+    const before = this.isClosed ? 0 : this.peerEpoch;
+    return this.await('waitForPeer', options, this.nobody, () => this.findPeer(0, before));
+  }
+
+  /** @internal Waits by polls until somebody is found. */
+  protected async await<T>(
+    what: string,
+    options: WaitOptions | undefined,
+    missing: string,
+    find: () => T | null,
+  ): Promise<T> {
+    if (options !== undefined) checkCall(what, options, WAIT_NAMES);
     const { timeout, signal } = options ?? {};
     const until = timeout === undefined ? Infinity : performance.now() + timeout;
-    const before = this.isClosed ? 0 : this.peerEpoch;
     for (let pause = 1; ; pause = Math.min(2 * pause, PEER_PAUSE_MAX_MS)) {
-      const epoch = this.findPeer(0, before);
-      if (epoch !== null) return epoch;
+      const found = find();
+      if (found !== null) return found;
       const left = until - performance.now();
-      if (left <= 0) throw timedOut(this.nobody());
+      if (left <= 0) throw timedOut(missing);
       await this.pauseForPeer(Math.min(pause, left), signal);
     }
   }
 
   /** `waitForPeer`, blocking the thread. In a worker, unless `allowMainThread`. */
   waitForPeerSync(options?: SyncOptions): number {
-    if (options !== undefined) checkNames('waitForPeerSync', options, SYNC_NAMES);
-    const deadline = blockUntil('waitForPeerSync', options);
     const before = this.isClosed ? 0 : this.peerEpoch;
+    return this.awaitSync('waitForPeerSync', options, this.nobody, (milliseconds) => this.findPeer(milliseconds, before));
+  }
+
+  /** @internal The same, blocking: `find` waits for so long. */
+  protected awaitSync<T>(
+    what: string,
+    options: SyncOptions | undefined,
+    missing: string,
+    find: (milliseconds: number) => T | null,
+  ): T {
+    if (options !== undefined) checkNames(what, options, SYNC_NAMES);
+    const deadline = blockUntil(what, options);
     for (;;) {
       const milliseconds = sleepUntil(deadline);
-      const epoch = this.findPeer(milliseconds, before);
-      if (epoch !== null) return epoch;
-      if (milliseconds === 0) throw timedOut(this.nobody());
+      const found = find(milliseconds);
+      if (found !== null) return found;
+      if (milliseconds === 0) throw timedOut(missing);
     }
   }
 
-  private nobody(): string {
+  private get nobody(): string {
     return `${this.what} has no living peer`;
   }
 
@@ -186,12 +212,12 @@ export abstract class Endpoint<H extends Half, Events extends Record<keyof Event
   /** How it waits: 'spin' polls in every iteration of the loop (a blocking call: all the time), 'hybrid' for a while, 'block'
    * not at all, before it sleeps. */
   get wait(): WaitPolicy {
-    return this.policy;
+    return this.waitPolicy;
   }
 
   set wait(policy: WaitPolicy) {
     call(() => this.native.setWait(policy));
-    this.policy = policy;
+    this.waitPolicy = policy;
     this.polls = call(() => this.native.polls());
   }
 
@@ -231,12 +257,13 @@ export abstract class Endpoint<H extends Half, Events extends Record<keyof Event
     if (this.isClosed) throw this.detached();
   }
 
-  /** @internal Gives the role up; views of the data are gone by now. */
-  protected giveRoleUp(abandon: boolean): void {
+  /** @internal Gives the role up; views of the data are gone by now. `otherwise`: as the native half says. */
+  protected giveRoleUp(otherwise: boolean): void {
     this.isClosed = true;
     this.idle.forget();
     const { half } = this;
-    call(() => this.native.close(this.header, half.data, half.positions, abandon));
+    const { mapped, positions } = half;
+    call(() => this.native.close(mapped, positions, otherwise));
   }
 
   /** @internal */

@@ -67,9 +67,9 @@ export abstract class Half {
     return { low: position >>> 0, high, peerLow: peer >>> 0, peerHigh };
   }
 
-  /** The data, for the close to detach. */
-  get data(): ArrayBuffer {
-    return this.bytes.buffer as ArrayBuffer;
+  /** What is mapped, for the close to detach. */
+  get mapped(): ArrayBuffer[] {
+    return [this.header.buffer as ArrayBuffer, this.bytes.buffer as ArrayBuffer];
   }
 
   /** Works on another mapping of the data from now on. */

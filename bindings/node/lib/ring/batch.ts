@@ -1,12 +1,11 @@
 import type { NativeEndpoint } from '../../native.cjs';
 import { invalid, RamwayError } from '../errors.js';
-import { FRAME_HEADER } from '../facts.js';
 import type { Consumer } from './consumer.js';
-import { Message } from './message.js';
+import { Message, type Place } from './message.js';
 import { SharedView } from './view.js';
 
 /** Frames that were taken from the ring together and go back together. */
-export class Taken {
+export class Taken<M extends Message = Message> implements Place {
   /** False once the bytes may be the sender's again. */
   alive = true;
   /** How many `next` gave. */
@@ -16,7 +15,7 @@ export class Taken {
   private shared: SharedView | null = null;
 
   constructor(
-    private readonly consumer: Consumer,
+    protected readonly consumer: Consumer,
     private readonly native: NativeEndpoint,
     readonly count: number,
     /** Gives back what was handed out. */
@@ -24,7 +23,7 @@ export class Taken {
   ) {}
 
   /** The next message, once each. */
-  next(): Message | null {
+  next(): M | null {
     if (this.handedOut === this.count) return null;
     this.handled = this.handedOut;
     return this.message(this.handedOut++);
@@ -35,7 +34,7 @@ export class Taken {
     this.handedOut = this.count;
   }
 
-  message(index: number): Message {
+  message(index: number): M {
     const { consumer } = this;
     const at = consumer.start(index);
     const word = at >> 2;
@@ -48,12 +47,11 @@ export class Taken {
       words[word - 2]!,
       words[word - 1]!,
       consumer.after(index),
-    );
+    ) as M;
   }
 
-  /** The bytes, for a copy that is made now. */
-  get bytes(): Uint8Array {
-    return this.consumer.bytes;
+  copy(at: number, length: number): Uint8Array {
+    return this.consumer.bytes.slice(at, at + length);
   }
 
   /** A view for the user, which ends with the release. */
@@ -71,8 +69,7 @@ export class Taken {
     if (this.shared?.moved) this.endViews();
     if (this.shared === null) {
       const { consumer, count } = this;
-      const span = (consumer.after(count - 1) - consumer.position) >>> 0;
-      this.shared = new SharedView(this.native, consumer.start(0), span - FRAME_HEADER);
+      this.shared = new SharedView(this.native, consumer.start(0), consumer.span(count));
     }
     return this.shared;
   }
@@ -84,7 +81,7 @@ export class Taken {
   }
 
   /** Frames follow each other in the doubled data, but each is recorded where it begins in the first half. */
-  private unwrapped(at: number): number {
+  protected unwrapped(at: number): number {
     return at < this.consumer.start(0) ? at + this.consumer.capacity : at;
   }
 
@@ -114,12 +111,12 @@ export class Taken {
 }
 
 /** Several messages that are released together, at the latest by the next receive. */
-export class Batch implements Iterable<Message> {
+export class Batch<M extends Message = Message> implements Iterable<M> {
   /** How many. At least 1. */
   readonly length: number;
 
   /** @internal */
-  constructor(private readonly taken: Taken) {
+  constructor(private readonly taken: Taken<M>) {
     this.length = taken.count;
   }
 
@@ -141,12 +138,12 @@ export class Batch implements Iterable<Message> {
   }
 
   /** The message at this place, counted from 0; undefined where there is none. */
-  at(index: number): Message | undefined {
+  at(index: number): M | undefined {
     this.check();
     return Number.isInteger(index) && index >= 0 && index < this.length ? this.taken.message(index) : undefined;
   }
 
-  [Symbol.iterator](): IterableIterator<Message> {
+  [Symbol.iterator](): IterableIterator<M> {
     this.check();
     return new Messages(this, this.taken);
   }
@@ -178,15 +175,15 @@ export class Batch implements Iterable<Message> {
   }
 }
 
-class Messages implements IterableIterator<Message> {
+class Messages<M extends Message> implements IterableIterator<M> {
   private index = 0;
 
   constructor(
-    private readonly batch: Batch,
-    private readonly taken: Taken,
+    private readonly batch: Batch<M>,
+    private readonly taken: Taken<M>,
   ) {}
 
-  next(): IteratorResult<Message> {
+  next(): IteratorResult<M> {
     if (this.index === this.batch.length || !this.taken.alive) return { done: true, value: undefined };
     return { done: false, value: this.taken.message(this.index++) };
   }

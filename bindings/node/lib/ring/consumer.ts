@@ -1,7 +1,9 @@
 // The consumer's half of the ring protocol: the counterpart of core/src/ring/consumer.rs.
 import type { Memory, NativeEndpoint } from '../../native.cjs';
 import { Half, storePosition } from '../endpoint/half.js';
+import { call } from '../errors.js';
 import { FLAGS, FRAME_HEADER, HEAD, MESSAGE_MAX, PRODUCER, ROLE_CLOSED, TAIL, WAIT, WAKE_FRACTION } from '../facts.js';
+import { type FrameInfo, wide } from './message.js';
 
 /** Numbers of a frame in {@link Consumer.frames}. */
 const STRIDE = 3;
@@ -70,6 +72,43 @@ export class Consumer extends Half {
     return this.frames[index * STRIDE + 2]!;
   }
 
+  /** Bytes from the first of `count` frames' payload to the end of the last one. */
+  span(count: number): number {
+    return ((this.after(count - 1) - this.position) >>> 0) - FRAME_HEADER;
+  }
+
+  /** Takes one frame whose bytes are to be copied at once: false if there is none now. */
+  find(): boolean {
+    return this.take(1, this.capacity) !== 0;
+  }
+
+  /** Whether what was copied since `find` was whole until now. */
+  confirm(): boolean {
+    return true;
+  }
+
+  /** What the frame says that `find` has found. */
+  info(): FrameInfo {
+    const word = this.start(0) >> 2;
+    const { words } = this;
+    return new Info(this.length(0), words[word - 3]! >>> 0, words[word - 2]!, words[word - 1]!);
+  }
+
+  /** Whether a frame is there by the native half, which tells of it from now on if not. Throws how the stream ended. */
+  ask(): boolean {
+    return call(() => this.native.ready(this.positions, 0)) && this.poll();
+  }
+
+  /** The same, waiting for so long. */
+  wait(milliseconds: number): boolean {
+    return call(() => this.native.wait(this.positions, 0, milliseconds)) && this.poll();
+  }
+
+  /** Whether there is more to take by what is known. */
+  get hasMore(): boolean {
+    return this.head !== this.peer;
+  }
+
   /** Gives the frames before `position` back; those after it are received again. */
   release(position: number): void {
     this.head = position;
@@ -88,7 +127,7 @@ export class Consumer extends Half {
 
   /** Put off until a quarter of the ring is free or the ring is drained; one of the two comes true before this side can
    * find the ring empty. */
-  private wakeSender(): void {
+  protected wakeSender(): void {
     const used = (this.peer - this.position) >>> 0;
     if (used > this.capacity - this.capacity / WAKE_FRACTION) return;
     this.wakePeer();
@@ -105,8 +144,26 @@ export class Consumer extends Half {
   }
 
   private grow(): void {
-    const more = new Int32Array(2 * this.frames.length);
-    more.set(this.frames);
-    this.frames = more;
+    this.frames = grown(this.frames);
+  }
+}
+
+/** A longer array with the same beginning. */
+export function grown(array: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
+  const more = new Int32Array(2 * array.length);
+  more.set(array);
+  return more;
+}
+
+class Info implements FrameInfo {
+  constructor(
+    readonly length: number,
+    readonly typeId: number,
+    private readonly low: number,
+    private readonly high: number,
+  ) {}
+
+  get tag(): bigint {
+    return wide(this.low, this.high);
   }
 }

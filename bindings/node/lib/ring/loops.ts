@@ -9,11 +9,11 @@ import type { Receiver } from './receiver.js';
 
 /** A loop over a receiver, which ends at the sender's close. A receiver that is closed here ends it by an error: half a
  * stream is not to pass for the whole of it. */
-abstract class Loop<T> implements AsyncIterableIterator<T> {
+export abstract class Loop<T, M extends Message> implements AsyncIterableIterator<T> {
   private done = false;
 
   constructor(
-    protected readonly receiver: Receiver,
+    protected readonly receiver: Receiver<M>,
     private readonly signal: AbortSignal | undefined,
   ) {
     if (signal !== undefined) checkWait({ signal });
@@ -62,23 +62,23 @@ abstract class Loop<T> implements AsyncIterableIterator<T> {
 }
 
 /** Gives each message, which is done with when the next one is asked for. */
-export class MessageLoop extends Loop<Message> {
-  protected override step(): Message | null {
+export class MessageLoop<M extends Message> extends Loop<M, M> {
+  protected override step(): M | null {
     return this.receiver.nextMessage();
   }
 }
 
 /** Gives batches, each of which is released when the next one is asked for. */
-export class BatchLoop extends Loop<Batch> {
+export class BatchLoop<M extends Message> extends Loop<Batch<M>, M> {
   constructor(
-    receiver: Receiver,
+    receiver: Receiver<M>,
     private readonly max: number,
     signal: AbortSignal | undefined,
   ) {
     super(receiver, signal);
   }
 
-  protected override step(): Batch | null {
+  protected override step(): Batch<M> | null {
     return this.receiver.nextBatch(this.max);
   }
 }

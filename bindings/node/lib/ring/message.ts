@@ -1,8 +1,31 @@
 import { RamwayError } from '../errors.js';
 import { otherTypeId, parseTensor, TENSOR_TYPE_ID, type Tensor } from '../tensor.js';
-import type { Taken } from './batch.js';
 
 const decoder = new TextDecoder();
+
+/** What a frame says besides its bytes. */
+export interface FrameInfo {
+  /** Bytes of payload. */
+  length: number;
+  typeId: number;
+  tag: bigint;
+}
+
+/** @internal Where a message's bytes are. */
+export interface Place {
+  /** False once the bytes may be the sender's again. */
+  readonly alive: boolean;
+  /** What `data` gives. */
+  view(at: number, length: number): Uint8Array;
+  copy(at: number, length: number): Uint8Array;
+  /** The message is done with. */
+  done(message: Message): void;
+}
+
+/** A tag of 64 bits, by its halves; other numbers too. */
+export function wide(low: number, high: number): bigint {
+  return (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
+}
 
 /** A received message: a view of the shared memory until it is released, at the latest by the next receive. */
 export class Message {
@@ -15,7 +38,7 @@ export class Message {
 
   /** @internal */
   constructor(
-    private readonly frames: Taken,
+    private readonly frames: Place,
     private readonly at: number,
     length: number,
     typeId: number,
@@ -38,13 +61,13 @@ export class Message {
 
   /** The sender's tag, a number of 64 bits. */
   get tag(): bigint {
-    return (BigInt(this.tagHigh >>> 0) << 32n) | BigInt(this.tagLow >>> 0);
+    return wide(this.tagLow, this.tagHigh);
   }
 
   /** A copy of the payload, which lasts. */
   copy(): Uint8Array {
     this.check();
-    return this.frames.bytes.slice(this.at, this.at + this.length);
+    return this.frames.copy(this.at, this.length);
   }
 
   /** The payload as UTF-8 text; what is none becomes U+FFFD. */

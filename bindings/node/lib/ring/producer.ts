@@ -46,7 +46,17 @@ export class Producer extends Half {
     return this.refresh(this.sizeOf(length));
   }
 
-  private sizeOf(length: number): number {
+  /** Whether it fits by the native half, which tells of it from now on if not. Everything is published. */
+  ask(length: number): boolean {
+    return call(() => this.native.ready(this.positions, length)) && this.hasRoom(length);
+  }
+
+  /** The same, waiting for so long. */
+  wait(length: number, milliseconds: number): boolean {
+    return call(() => this.native.wait(this.positions, length, milliseconds)) && this.hasRoom(length);
+  }
+
+  protected sizeOf(length: number): number {
     const step = this.align - 1;
     return (FRAME_HEADER + length + step) & ~step;
   }
@@ -81,7 +91,7 @@ export class Producer extends Half {
     if (this.tail !== this.position) this.publish();
   }
 
-  private publish(): void {
+  protected publish(): void {
     const { header, tail, tagLow, tagHigh } = this;
     let high = this.high;
     if ((tagLow | tagHigh) !== 0) {

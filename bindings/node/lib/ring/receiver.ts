@@ -1,8 +1,8 @@
 import type { EventEmitter } from 'node:events';
-import type { NativeEndpoint } from '../../native.cjs';
+import type { Memory, NativeEndpoint } from '../../native.cjs';
 import { readableOf } from '../bus/streams.js';
 import { Endpoint } from '../endpoint/endpoint.js';
-import { call, invalid, isEnd, isTimeOut, RamwayError } from '../errors.js';
+import { invalid, isEnd, isTimeOut, RamwayError } from '../errors.js';
 import { BATCH_DEFAULT, BLOCKING_POLLS, FIRST_POLLS, POLL_INTERVAL_MS } from '../facts.js';
 import { checkNames, type WaitPolicy } from '../options.js';
 import * as iteration from '../waiting/iteration.js';
@@ -20,15 +20,9 @@ import {
 import { Batch, Taken } from './batch.js';
 import { Consumer } from './consumer.js';
 import { BatchLoop, MessageLoop } from './loops.js';
-import type { Message } from './message.js';
+import type { FrameInfo, Message } from './message.js';
 
-/** What a frame says besides its bytes. */
-export interface FrameInfo {
-  /** Bytes of payload. */
-  length: number;
-  typeId: number;
-  tag: bigint;
-}
+export type { FrameInfo } from './message.js';
 
 /** Messages that one step of a loop over messages takes from the ring: they are given back together. */
 const TOGETHER = 64;
@@ -38,15 +32,16 @@ const BATCH_SYNC = ['max', ...SYNC_NAMES];
 const LOOP = ['signal'];
 const BATCH_LOOP = ['max', 'signal'];
 
-interface Pending {
+/** @internal */
+export interface Pending {
   /** Gives the wait up. */
   reject(reason: unknown): void;
 }
 
 /** What a {@link Receiver} tells. */
-export interface ReceiverEvents {
+export interface ReceiverEvents<M extends Message = Message> {
   /** A message, valid until the listeners return. Messages flow while there are listeners; see `pause`. */
-  message: [message: Message];
+  message: [message: M];
   /** The receiver was closed, or the flow of messages has ended. Once. */
   close: [];
   /** What ended the flow of messages: ERR_RAMWAY_PEER_DEAD, say. */
@@ -58,8 +53,12 @@ export interface ReceiverEvents {
  * A message or batch lies in shared memory until it is released, at the latest by the next receive; its views then have
  * length 0. One receive waits at a time (`ERR_RAMWAY_BUSY`). `Closed` comes after the sender's last message, `PeerDead`
  * too: what it sent before is received first. */
-export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
-  private taken: Taken | null = null;
+export class Receiver<M extends Message = Message, I extends FrameInfo = FrameInfo> extends Endpoint<
+  Consumer,
+  ReceiverEvents<M>
+> {
+  /** @internal */
+  protected taken: Taken<M> | null = null;
   private pending: Pending | null = null;
   private flowing = false;
   private paused = false;
@@ -68,11 +67,18 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
   /** @internal What part of a loop iteration handling the last step's messages is, each or as the batch that they are. */
   work = 1;
   private stream: ReadableStream<Uint8Array> | null = null;
-  private readonly giveBack = () => this.giveUp();
+  /** @internal */
+  protected readonly giveBack = () => this.giveUp();
 
   /** @internal */
-  constructor(native: NativeEndpoint, policy: WaitPolicy = 'hybrid', of?: string) {
-    super(native, policy, 'receiver', of, Consumer);
+  constructor(
+    native: NativeEndpoint,
+    policy: WaitPolicy = 'hybrid',
+    of?: string,
+    role: 'receiver' | 'subscriber' = 'receiver',
+    make: new (native: NativeEndpoint, memory: Memory) => Consumer = Consumer,
+  ) {
+    super(native, policy, role, of, make);
     (this as EventEmitter).on('newListener', (event) => {
       if (event === 'message') queueMicrotask(() => this.flow());
     });
@@ -82,27 +88,26 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
   // ---- one message
 
   /** The next message; the one before is released (not `Busy`: nothing tells when JavaScript drops it). */
-  recv(options?: WaitOptions): Promise<Message> {
+  recv(options?: WaitOptions): Promise<M> {
     return this.receive('recv', WAIT_NAMES, () => this.takeOne(), options);
   }
 
   /** The next message, or null if there is none now; the one before is released. */
-  tryRecv(): Message | null {
+  tryRecv(): M | null {
     this.begin();
     return this.thereIs() ? this.takeOne() : null;
   }
 
   /** The next message, blocking the thread until it comes; the one before is released. In a worker, unless
    * `allowMainThread`. */
-  recvSync(options?: SyncOptions): Message {
-    this.block('recvSync', SYNC_NAMES, options);
-    return this.takeOne();
+  recvSync(options?: SyncOptions): M {
+    return this.block('recvSync', SYNC_NAMES, options, () => this.takeOne());
   }
 
   // ---- several
 
   /** Up to `max` (1024) messages: waits for the first one and takes what is there then. */
-  recvBatch(options?: { max?: number | undefined } & WaitOptions): Promise<Batch> {
+  recvBatch(options?: { max?: number | undefined } & WaitOptions): Promise<Batch<M>> {
     let max = BATCH_DEFAULT;
     try {
       max = checkMax(options?.max);
@@ -113,7 +118,7 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
   }
 
   /** Up to `max` (1024) messages, or null if there is none now. */
-  tryRecvBatch(options?: { max?: number | undefined }): Batch | null {
+  tryRecvBatch(options?: { max?: number | undefined }): Batch<M> | null {
     if (options !== undefined) checkNames('tryRecvBatch', options, BATCH_TRY);
     const max = checkMax(options?.max);
     this.begin();
@@ -121,17 +126,16 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
   }
 
   /** Up to `max` (1024) messages, blocking the thread until there is one. In a worker, unless `allowMainThread`. */
-  recvBatchSync(options?: { max?: number | undefined } & SyncOptions): Batch {
+  recvBatchSync(options?: { max?: number | undefined } & SyncOptions): Batch<M> {
     const max = checkMax(options?.max);
-    this.block('recvBatchSync', BATCH_SYNC, options);
-    return this.takeBatch(max);
+    return this.block('recvBatchSync', BATCH_SYNC, options, () => this.takeBatch(max));
   }
 
   // ---- copies
 
   /** Copies the next message to the start of `target`, each byte once: a sender that writes on changes nothing after. A
    * target that is too short is `ERR_RAMWAY_TOO_LARGE`, and the message stays for the next receive. */
-  recvInto(target: Uint8Array, options?: WaitOptions): Promise<FrameInfo> {
+  recvInto(target: Uint8Array, options?: WaitOptions): Promise<I> {
     try {
       checkTarget(target);
     } catch (error) {
@@ -141,17 +145,16 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
   }
 
   /** `recvInto` that gives null if there is no message now. */
-  tryRecvInto(target: Uint8Array): FrameInfo | null {
+  tryRecvInto(target: Uint8Array): I | null {
     checkTarget(target);
     this.begin();
     return this.thereIs() ? this.copyInto(target) : null;
   }
 
   /** `recvInto`, blocking the thread until a message comes. In a worker, unless `allowMainThread`. */
-  recvIntoSync(target: Uint8Array, options?: SyncOptions): FrameInfo {
+  recvIntoSync(target: Uint8Array, options?: SyncOptions): I {
     checkTarget(target);
-    this.block('recvIntoSync', SYNC_NAMES, options);
-    return this.copyInto(target);
+    return this.block('recvIntoSync', SYNC_NAMES, options, () => this.copyInto(target));
   }
 
   // ---- loops
@@ -159,18 +162,18 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
   /** The messages until the sender closes. Each is valid until the next one is asked for. What else ends the loop is an
    * error: the sender's death, an abort (with the signal's reason), and `close()` of this receiver
    * (`ERR_RAMWAY_DETACHED`). `break` and `return` end it quietly, and leave the receiver open. */
-  messages(options?: { signal?: AbortSignal | undefined }): AsyncIterableIterator<Message> {
+  messages(options?: { signal?: AbortSignal | undefined }): AsyncIterableIterator<M> {
     if (options !== undefined) checkNames('messages', options, LOOP);
     return new MessageLoop(this, options?.signal);
   }
 
-  [Symbol.asyncIterator](): AsyncIterableIterator<Message> {
+  [Symbol.asyncIterator](): AsyncIterableIterator<M> {
     return this.messages();
   }
 
   /** Batches of up to `max` (1024) messages until the sender closes. Each is valid until the next one is asked for; it
    * ends as `messages` does. */
-  batches(options?: { max?: number | undefined; signal?: AbortSignal | undefined }): AsyncIterableIterator<Batch> {
+  batches(options?: { max?: number | undefined; signal?: AbortSignal | undefined }): AsyncIterableIterator<Batch<M>> {
     if (options !== undefined) checkNames('batches', options, BATCH_LOOP);
     return new BatchLoop(this, checkMax(options?.max), options?.signal);
   }
@@ -201,10 +204,15 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
   /** Gives the role up, at once. What was not released stays in a named ring for the next receiver; a receive that waits
    * and a loop are `ERR_RAMWAY_DETACHED`. Again: nothing happens. */
   override close(): void {
+    this.shut(false);
+  }
+
+  /** @internal `forGood`, of a subscriber: also if it is durable. */
+  protected shut(forGood: boolean): void {
     if (this.isClosed) return;
     this.taken?.release(this.taken.handled);
     this.taken = null;
-    this.giveRoleUp(false);
+    this.giveRoleUp(forGood);
     this.pending?.reject(this.detached());
     this.endPauses();
     this.announce();
@@ -225,7 +233,7 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
 
   /** @internal */
   protected override arm(): boolean {
-    return this.ask();
+    return this.half.ask();
   }
 
   /** A receive begins: what the last one gave goes back. */
@@ -246,40 +254,44 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
     if (!this.half.hasEnded() && performance.now() - this.asked < POLL_INTERVAL_MS) return false;
     // One that throws is asked again at the next call.
     this.asked = -Infinity;
-    const there = this.ask();
+    const there = this.half.ask();
     this.asked = performance.now();
     return there;
   }
 
-  /** The same by the native half, which arms the descriptor if not. */
-  private ask(): boolean {
+  /** @internal What is there; null if it is gone: a topic's subscriber that nobody waits for can be overtaken. */
+  protected take(max: number, most: number): Taken<M> | null {
     const consumer = this.half;
-    if (!call(() => this.native.ready(consumer.positions, 0))) return false;
-    return consumer.poll();
-  }
-
-  private take(max: number, most: number): Taken {
-    const consumer = this.half;
-    const taken = new Taken(consumer, this.native, consumer.take(max, most), this.giveBack);
+    const count = consumer.take(max, most);
+    if (count === 0) return null;
+    const taken = this.took(count);
     this.taken = taken;
-    this.work = iteration.workOf(((consumer.head - consumer.position) >>> 0) / taken.count);
+    this.work = iteration.workOf(((consumer.head - consumer.position) >>> 0) / count);
     return taken;
   }
 
-  private takeOne(): Message {
-    return this.take(1, this.half.capacity).next()!;
+  /** @internal */
+  protected took(count: number): Taken<M> {
+    return new Taken<M>(this.half, this.native, count, this.giveBack);
   }
 
-  private takeBatch(max: number): Batch {
+  /** @internal */
+  protected takeOne(): M | null {
+    const taken = this.take(1, this.half.capacity);
+    return taken === null ? null : taken.next();
+  }
+
+  private takeBatch(max: number): Batch<M> | null {
     const taken = this.take(max, this.half.capacity);
+    if (taken === null) return null;
     taken.handOutAll();
     this.work *= taken.count;
-    return new Batch(taken);
+    return new Batch<M>(taken);
   }
 
-  private copyInto(target: Uint8Array): FrameInfo {
+  private copyInto(target: Uint8Array): I | null {
     const consumer = this.half;
-    consumer.take(1, consumer.capacity);
+    if (!consumer.find()) return null;
     const at = consumer.start(0);
     const length = consumer.length(0);
     if (length > target.length) {
@@ -287,9 +299,8 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
       const text = `${this.what}: the next message has ${length} bytes, and the target ${target.length}`;
       throw new RamwayError('TooLarge', `${text}: it stays for a longer one`);
     }
-    const word = at >> 2;
-    const { words, bytes } = consumer;
-    const info = new Info(length, words[word - 3]! >>> 0, words[word - 2]!, words[word - 1]!);
+    const { bytes } = consumer;
+    const info = consumer.info() as I;
     try {
       // subarray costs as much as copying 100 bytes.
       if (length <= 32) for (let i = 0; i < length; i++) target[i] = bytes[at + i]!;
@@ -299,6 +310,7 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
       consumer.release(consumer.position);
       throw error;
     }
+    if (!consumer.confirm()) return null;
     consumer.release(consumer.head);
     this.work = iteration.workOf(length);
     return info;
@@ -307,7 +319,7 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
   private receive<T>(
     what: string,
     names: readonly string[],
-    take: () => T,
+    take: () => T | null,
     options: WaitOptions | undefined,
   ): Promise<T> {
     try {
@@ -315,12 +327,14 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
       this.begin();
       for (let polls = FIRST_POLLS; polls > 0; polls--) {
         if (this.half.poll()) {
-          if (!iteration.isOver(this.work)) return Promise.resolve(take());
-          break;
+          if (iteration.isOver(this.work)) break;
+          const value = take();
+          if (value !== null) return Promise.resolve(value);
         }
       }
       if (options?.timeout === 0) {
-        if (this.thereIs()) return Promise.resolve(take());
+        const value = this.thereIs() ? take() : null;
+        if (value !== null) return Promise.resolve(value);
         throw timedOut(this.nothing());
       }
     } catch (error) {
@@ -329,7 +343,7 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
     return this.waitFor(take, options);
   }
 
-  private waitFor<T>(take: () => T, options: WaitOptions | undefined): Promise<T> {
+  private waitFor<T>(take: () => T | null, options: WaitOptions | undefined): Promise<T> {
     return new Promise((resolve, reject) => {
       const left = () => {
         this.pending = null;
@@ -350,9 +364,10 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
       this.pending = waiter;
       const step = (nothing: () => void) => {
         try {
-          if (!this.half.poll() && !this.ask()) return nothing();
-          left();
-          waiter.resolve(take());
+          if (!this.half.poll() && !this.half.ask()) return nothing();
+          const value = take();
+          if (value === null) return nothing();
+          waiter.resolve(value);
         } catch (error) {
           waiter.reject(error);
         }
@@ -366,41 +381,44 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
     return `no message came to ${this.what}`;
   }
 
-  /** Blocks until a message is there. */
-  private block(what: string, names: readonly string[], options: SyncOptions | undefined): void {
+  /** Blocks until a message is there, and takes it. */
+  private block<T>(what: string, names: readonly string[], options: SyncOptions | undefined, take: () => T | null): T {
     if (options !== undefined) checkNames(what, options, names);
     const deadline = blockUntil(what, options);
     this.begin();
+    let there = this.half.poll() || (options?.timeout === 0 && this.thereIs());
+    for (;;) {
+      const value = there ? take() : null;
+      if (value !== null) return value;
+      // Where a message was overtaken each time, no wait finds out that the time is up.
+      if (options?.timeout === 0 || (there && performance.now() >= deadline)) throw timedOut(this.nothing());
+      there = this.blockOnce(deadline);
+    }
+  }
+
+  /** Whether a message is there, after blocking for a while at most. */
+  private blockOnce(deadline: number): boolean {
     const consumer = this.half;
-    if (consumer.poll()) return;
-    if (options?.timeout === 0) {
-      if (this.thereIs()) return;
+    if (this.polls) for (let polls = BLOCKING_POLLS; polls > 0; polls--) if (consumer.poll()) return true;
+    const milliseconds = sleepUntil(deadline);
+    // Not asleep, but now and then it asks whether the sender has ended: each time by a system call.
+    if (this.waitPolicy === 'spin' && milliseconds > 0) return this.thereIs();
+    if (milliseconds === 0) {
+      if (this.thereIs()) return true;
       throw timedOut(this.nothing());
     }
-    for (;;) {
-      if (this.polls) for (let polls = BLOCKING_POLLS; polls > 0; polls--) if (consumer.poll()) return;
-      const milliseconds = sleepUntil(deadline);
-      if (this.policy === 'spin' && milliseconds > 0) {
-        // Not asleep, but now and then it asks whether the sender has ended: each time by a system call.
-        if (this.thereIs()) return;
-        continue;
-      }
-      if (milliseconds === 0) {
-        if (this.thereIs()) return;
-        throw timedOut(this.nothing());
-      }
-      const { asked } = this;
-      // If the wait throws an end, the next call asks for it again.
-      this.asked = -Infinity;
-      if (call(() => this.native.wait(consumer.positions, 0, milliseconds)) && consumer.poll()) return;
-      this.asked = asked;
-    }
+    const { asked } = this;
+    // If the wait throws an end, the next call asks for it again.
+    this.asked = -Infinity;
+    const there = consumer.wait(milliseconds);
+    this.asked = asked;
+    return there;
   }
 
   // ---- for the loops
 
   /** @internal The next message of a loop, the one before being done with; null: none now. */
-  nextMessage(): Message | null {
+  nextMessage(): M | null {
     const { taken, half: consumer } = this;
     if (taken !== null) {
       // A sender that waits for room gets it before this loop goes on.
@@ -409,11 +427,12 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
       this.giveUp();
     }
     if (!consumer.poll()) return null;
-    return this.take(TOGETHER, consumer.capacity >> 2).next();
+    const more = this.take(TOGETHER, consumer.capacity >> 2);
+    return more === null ? null : more.next();
   }
 
   /** @internal The next batch of a loop; null: none now. */
-  nextBatch(max: number): Batch | null {
+  nextBatch(max: number): Batch<M> | null {
     this.giveUp();
     return this.half.poll() ? this.takeBatch(max) : null;
   }
@@ -433,7 +452,7 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
   /** @internal The next item of a loop, when there is one. */
   later<T>(next: () => T | null, signal: AbortSignal | undefined): Promise<T> {
     const { taken, half: consumer } = this;
-    if (consumer.head !== consumer.peer || (taken !== null && taken.handedOut < taken.count)) {
+    if (consumer.hasMore || (taken !== null && taken.handedOut < taken.count)) {
       return iteration.over().then(() => {
         this.checkOpen();
         return next() ?? this.later(next, signal);
@@ -441,7 +460,26 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
     }
     // Before a wait, all of what the last step gave: the sender may wait for just that room.
     this.giveUp();
-    return this.waitFor(() => next() as T, { signal });
+    return this.waitFor(next, { signal });
+  }
+
+  /** @internal Whoever else receives is refused, until null is given; `lead` is told of a close. */
+  lead(lead: Pending | null): void {
+    if (lead !== null) this.checkLoop();
+    else if (!this.isClosed) this.giveUp();
+    this.pending = lead;
+    if (lead === null) this.idle.cancel();
+  }
+
+  /** @internal Calls `there` once there may be a message, or an end to meet by {@link askForMore}. */
+  park(there: () => void): void {
+    this.giveUp();
+    this.idle.wait(there);
+  }
+
+  /** @internal Whether there is a message by the native half. Throws how the stream ended. */
+  askForMore(): boolean {
+    return this.half.ask();
   }
 
   /** Hands messages to the listeners, as long as there are some of both. */
@@ -456,13 +494,13 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
   private readonly pump = (): void => {
     while (this.flowing && !this.isClosed) {
       if (this.paused || this.listenerCount('message') === 0) return this.stopFlowing();
-      let message: Message | null = null;
+      let message: M | null = null;
       try {
         message = this.nextMessage();
-        if (message === null && !this.ask()) return this.idle.wait(this.pump);
+        if (message === null && !this.half.ask()) return this.idle.wait(this.pump);
       } catch (error) {
         this.stopFlowing();
-        if (!isEnd(error)) process.nextTick(() => this.emit('error', error));
+        if (!isEnd(error)) process.nextTick(() => (this as EventEmitter).emit('error', error));
         return this.announce();
       }
       if (message !== null) this.hand(message);
@@ -473,9 +511,9 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
     }
   };
 
-  private hand(message: Message): void {
+  private hand(message: M): void {
     try {
-      this.emit('message', message);
+      (this as EventEmitter).emit('message', message);
     } catch (error) {
       // The listener's own: it reaches the process as from any other event, and the messages flow on.
       process.nextTick(() => {
@@ -496,19 +534,6 @@ export class Receiver extends Endpoint<Consumer, ReceiverEvents> {
   private stopFlowing(): void {
     this.flowing = false;
     if (!this.isClosed) this.giveUp();
-  }
-}
-
-class Info implements FrameInfo {
-  constructor(
-    readonly length: number,
-    readonly typeId: number,
-    private readonly low: number,
-    private readonly high: number,
-  ) {}
-
-  get tag(): bigint {
-    return (BigInt(this.high >>> 0) << 32n) | BigInt(this.low >>> 0);
   }
 }
 

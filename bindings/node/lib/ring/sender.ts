@@ -1,10 +1,11 @@
-import type { NativeEndpoint } from '../../native.cjs';
+import type { Memory, NativeEndpoint } from '../../native.cjs';
 import { type Data, writableOf } from '../bus/streams.js';
 import { call } from '../errors.js';
 import type { WaitPolicy } from '../options.js';
 import { TENSOR_TYPE_ID, type TensorLike, TensorPlan, type TensorShape, type TypedArray } from '../tensor.js';
 import { checkCall, type SyncOptions, type WaitOptions } from '../waiting/waiting.js';
 import { bytesOf, changed, checkList, gathered } from './data.js';
+import { Producer } from './producer.js';
 import {
   DONE,
   type Filled,
@@ -25,8 +26,14 @@ export class Sender extends Sending {
   private stream: WritableStream<Data> | null = null;
 
   /** @internal `of`: what it belongs to, where that is no named ring. */
-  constructor(native: NativeEndpoint, policy: WaitPolicy = 'hybrid', of?: string) {
-    super(native, policy, of);
+  constructor(
+    native: NativeEndpoint,
+    policy: WaitPolicy = 'hybrid',
+    of?: string,
+    role: 'sender' | 'publisher' = 'sender',
+    make: new (native: NativeEndpoint, memory: Memory) => Producer = Producer,
+  ) {
+    super(native, policy, of, role, make);
   }
 
   // ---- whole messages

@@ -1,7 +1,7 @@
 // How a sender sends: its frames, the queue of sends that wait for room or for those before them, and slots.
-import type { NativeEndpoint } from '../../native.cjs';
+import type { Memory, NativeEndpoint } from '../../native.cjs';
 import { Endpoint } from '../endpoint/endpoint.js';
-import { call, invalid, isEnd, isTimeOut, RamwayError } from '../errors.js';
+import { invalid, isEnd, isTimeOut, RamwayError } from '../errors.js';
 import { BLOCKING_POLLS, TYPE_ID_RESERVED } from '../facts.js';
 import { checkNames, type WaitPolicy } from '../options.js';
 import { TENSOR_TYPE_ID, TensorPlan, type TensorShape, type TypedArray } from '../tensor.js';
@@ -18,7 +18,7 @@ import {
   type WaitOptions,
 } from '../waiting/waiting.js';
 import { checkedFill, checkSize } from './data.js';
-import { Producer } from './producer.js';
+import type { Producer } from './producer.js';
 import { SharedView } from './view.js';
 
 /** What a message carries besides its bytes. */
@@ -123,9 +123,15 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
   protected tagHigh = 0;
 
   /** @internal */
-  constructor(native: NativeEndpoint, policy: WaitPolicy, of: string | undefined) {
+  constructor(
+    native: NativeEndpoint,
+    policy: WaitPolicy,
+    of: string | undefined,
+    role: 'sender' | 'publisher',
+    make: new (native: NativeEndpoint, memory: Memory) => Producer,
+  ) {
     // The half is made first, and says how long a message may be.
-    super(native, policy, 'sender', of, Producer);
+    super(native, policy, role, of, make);
     this.maxMessageLength = this.half.maxMessageLength;
   }
 
@@ -152,7 +158,7 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
     if (length > this.maxMessageLength) {
       throw new RamwayError(
         'TooLarge',
-        `${this.what}: a message of ${length} bytes can never fit: this ring of ${this.capacity} bytes takes at most ${this.maxMessageLength}; create it with a larger capacity or cut the message`,
+        `${this.what}: a message of ${length} bytes can never fit: this ${this.log} of ${this.capacity} bytes takes at most ${this.maxMessageLength}; create it with a larger capacity or cut the message`,
       );
     }
   }
@@ -225,9 +231,8 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
 
   /** Whether there is room, by the native half, which arms the descriptor if not. Throws what keeps it from coming. */
   private ask(length: number): boolean {
-    const producer = this.half;
-    producer.flush();
-    return call(() => this.native.ready(producer.positions, length)) && producer.hasRoom(length);
+    this.half.flush();
+    return this.half.ask(length);
   }
 
   private waitForRoom(): void {
@@ -409,9 +414,8 @@ export abstract class Sending extends Endpoint<Producer, SenderEvents> {
     for (;;) {
       if (this.polls) for (let polls = BLOCKING_POLLS; polls > 0; polls--) if (producer.hasRoom(length)) return;
       const left = sleepUntil(deadline);
-      const milliseconds = this.policy === 'spin' ? 0 : left;
-      const there = call(() => this.native.wait(producer.positions, length, milliseconds));
-      if (there && producer.hasRoom(length)) return;
+      const milliseconds = this.waitPolicy === 'spin' ? 0 : left;
+      if (producer.wait(length, milliseconds)) return;
       if (left > 0) continue;
       // Asks whether the receiver is still there.
       if (this.ask(length)) return;

@@ -1,8 +1,9 @@
 // How a handle waits without blocking: for a little while it polls once an iteration of the event loop, then has the
 // native half tell it. So a burst costs no wake-up, and the loop is woken once when an idle handle has something to do.
-import { clearImmediate, setImmediate, setInterval } from 'node:timers';
+import { clearImmediate, clearTimeout, setImmediate, setInterval, setTimeout } from 'node:timers';
 import * as native from '../../native.cjs';
 import { call } from '../errors.js';
+import { REGION_POLL_INTERVAL_MS } from '../facts.js';
 import { begin } from './iteration.js';
 
 /** What is waited for. */
@@ -11,7 +12,7 @@ export interface Source {
   poll(): boolean;
   /** The same by the native half, which from now on tells it by the descriptor if it is not. Throws if it never will be. */
   arm(): boolean;
-  /** The descriptor. Never changes. */
+  /** The descriptor. Never changes. -1: there is none, and `arm` is called every millisecond. */
   descriptor(): number;
   /** Milliseconds for which polling once an iteration is worth it. */
   readonly spin: number;
@@ -71,6 +72,7 @@ export class Idle {
   private watched = -1;
   private held = true;
   private keeps = false;
+  private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly source: Source) {}
 
@@ -93,6 +95,7 @@ export class Idle {
   cancel(): void {
     this.done = null;
     this.keepIf(false);
+    clearTimeout(this.timer);
     waiting.delete(this.token);
     polling.delete(this);
     if (polling.size === 0 && immediate !== null) {
@@ -115,7 +118,7 @@ export class Idle {
   forget(): void {
     this.cancel();
     if (this.token === 0) return;
-    call(() => wakeups.forget(this.token, this.watched));
+    if (this.watched >= 0) call(() => wakeups.forget(this.token, this.watched));
     this.token = 0;
   }
 
@@ -154,8 +157,13 @@ export class Idle {
           this.watched = this.source.descriptor();
           this.token = ++lastToken;
         }
-        waiting.set(this.token, this);
-        wakeups.watch(this.token, this.watched);
+        if (this.watched >= 0) {
+          waiting.set(this.token, this);
+          wakeups.watch(this.token, this.watched);
+        } else {
+          // What keeps the runtime running is not this timer.
+          this.timer = setTimeout(() => this.arm(), REGION_POLL_INTERVAL_MS).unref();
+        }
       }
     } catch {
       // The wait is tried again, and meets the same.
