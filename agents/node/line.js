@@ -130,6 +130,7 @@ const KINDS = [
   'Interrupted',
   'Unsupported',
   'Os',
+  'Lagged',
 ];
 
 /** ABI.md's name and number of an error; anything that has none is thrown on. */

@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib';
 
 import { Region } from 'ramway';
 
-import { Limits, named, nextLine, Refused, say } from './line.js';
+import { Ending, Limits, named, nextLine, Refused, say } from './line.js';
 import { sayTensor } from './tensor.js';
 
 export function last({ tx }, line) {
@@ -21,8 +21,9 @@ export async function region(line) {
   opened.close();
 }
 
-function saw({ typeId, tag, length }, data) {
-  say(`message type_id=${typeId} tag=${tag} len=${length} crc32=${crc32(data)}`);
+function saw({ typeId, tag, length, seq, lost }, data) {
+  const stamp = seq === undefined ? '' : ` seq=${seq} lost=${lost}`;
+  say(`message type_id=${typeId} tag=${tag} len=${length} crc32=${crc32(data)}${stamp}`);
 }
 
 /** The ways to receive one message. Every one has its own copy of the checks, or shares it with others. */
@@ -47,6 +48,12 @@ const ways = {
     const frame = await rx.recvInto(target, options);
     saw(frame, target.subarray(0, frame.length));
   },
+  try(rx) {
+    const message = rx.tryRecv();
+    if (message === null) throw new Ending('Empty');
+    saw(message, message.data);
+    message.release();
+  },
   sync(rx, options) {
     const message = rx.recvSync({ ...options, allowMainThread: true });
     saw(message, message.data);
@@ -61,7 +68,7 @@ export async function take({ rx }, line, memory) {
   try {
     await ways[how](rx, { timeout: limits.whole }, tensor ? memory() : undefined);
   } catch (error) {
-    say(`end ${named(error)}`);
+    say(`end ${named(error)}${error.lost === undefined ? '' : ` lost=${error.lost}`}`);
   }
 }
 

@@ -9,9 +9,8 @@ import { hold, last, region, take, write } from './look.js';
 import { measure } from './measure.js';
 import { consume, echo, ping, produce } from './stream.js';
 import { sendTensor } from './tensor.js';
+import { longestOfTopic, OPEN_TIMEOUT, openTopic } from './topic.js';
 
-/** For a name, a role or the other side, in milliseconds. */
-const OPEN_TIMEOUT = 10_000;
 const longest = (capacity) => Math.min(capacity - 16, 2 ** 31 - 17);
 
 /**
@@ -22,7 +21,12 @@ const longest = (capacity) => Math.min(capacity - 16, 2 ** 31 - 17);
 let ends = {};
 
 async function open(line) {
-  const role = line.text('role');
+  const [role, topic] = [line.text('role'), line.text('topic')];
+  if (topic !== undefined) {
+    ends = await openTopic(line, topic, role);
+    sayAttached(role === 'consumer' ? ends.rx : ends.tx, longestOfTopic);
+    return;
+  }
   const [ring, back, listen, connect] = ['ring', 'back', 'listen', 'connect'].map((key) => line.text(key));
   const wait = line.text('wait', 'hybrid');
   const [create, prefault] = [line.yes('create'), line.yes('prefault')];
@@ -50,8 +54,11 @@ async function open(line) {
     if (from) ends.rx = sync ? of(from).receiverSync(allowed) : await of(from).receiver();
   }
   ends.sync = sync;
-  const { epoch, peerEpoch, capacity: bytes } = role === 'consumer' ? ends.rx : ends.tx;
-  say(`attached pid=${process.pid} epoch=${epoch} peer_epoch=${peerEpoch} capacity=${bytes} max=${longest(bytes)}`);
+  sayAttached(role === 'consumer' ? ends.rx : ends.tx, longest);
+}
+
+function sayAttached({ epoch, peerEpoch, capacity }, longest) {
+  say(`attached pid=${process.pid} epoch=${epoch} peer_epoch=${peerEpoch} capacity=${capacity} max=${longest(capacity)}`);
 }
 
 /** Closes in an orderly way. What closing says, on a bus whose peer is dead, say, does not matter. */

@@ -1,7 +1,10 @@
 // produce, consume, echo and ping.
 
-import { Ending, Limits, msSince, named, Refused, say } from './line.js';
+import { Subscriber } from 'ramway';
+
+import { BadMessage, Ending, Limits, msSince, named, Refused, say } from './line.js';
 import { Messages, seqOf } from './messages.js';
+import { longestOfTopic } from './topic.js';
 
 /** The keys that produce and consume have. */
 class Plan {
@@ -80,17 +83,38 @@ export async function produce(ends, line) {
 
 /** What a consumer has seen so far. */
 class Seen {
-  constructor(plan, longest) {
+  constructor(plan, longest, ofTopic) {
     this.plan = plan;
+    this.ofTopic = ofTopic;
     this.messages = new Messages(plan.sizes, longest);
     this.next = plan.start;
     this.first = -1;
     this.last = -1;
     this.received = 0;
     this.bytes = 0;
+    /** Of a topic, how many it was told that it lost. */
+    this.lost = 0;
+  }
+
+  /** What a topic's message says of itself; the first one has number 1. */
+  number(frame) {
+    const seq = frame.seq - 1;
+    if (this.next !== undefined && this.next + frame.lost !== seq) {
+      throw new BadMessage(seq, `it comes after ${frame.lost} lost ones, and ${this.next} was expected`);
+    }
+    this.next = seq;
+    this.lost += frame.lost;
+  }
+
+  /** It was ejected, which cost so many messages. */
+  lagged(lost) {
+    say(`lagged lost=${lost}`);
+    this.lost += lost;
+    if (this.next !== undefined) this.next += lost;
   }
 
   take(frame, payload = frame.data) {
+    if (this.ofTopic) this.number(frame);
     const seq = this.next ?? seqOf(frame.tag);
     this.messages.check(seq, frame, payload);
     if (this.first < 0) this.first = seq;
@@ -107,7 +131,8 @@ class Seen {
 
   report(name, elapsed) {
     const { received, first, last, bytes } = this;
-    say(`end ${name} received=${received} first=${first} last=${last} bytes=${bytes} elapsed_ms=${elapsed}`);
+    const lost = this.ofTopic ? ` lost=${this.lost}` : '';
+    say(`end ${name} received=${received} first=${first} last=${last} bytes=${bytes} elapsed_ms=${elapsed}${lost}`);
   }
 }
 
@@ -212,8 +237,10 @@ async function get(rx, seen, call, target) {
 export async function consume(ends, line) {
   const { rx } = ends;
   const plan = new Plan(ends, line, { how: 'recv', batch: 32 });
-  const seen = new Seen(plan, rx.capacity - 16);
-  const target = plan.how === 'into' || plan.how === 'try' ? Buffer.alloc(rx.capacity - 16) : undefined;
+  const ofTopic = rx instanceof Subscriber;
+  const longest = ofTopic ? longestOfTopic(rx.capacity) : rx.capacity - 16;
+  const seen = new Seen(plan, longest, ofTopic);
+  const target = plan.how === 'into' || plan.how === 'try' ? Buffer.alloc(longest) : undefined;
   const call = new Call(rx);
   while (seen.left() > 0) {
     call.begin();
@@ -221,6 +248,10 @@ export async function consume(ends, line) {
       await get(rx, seen, call, target);
     } catch (error) {
       call.over();
+      if (error?.kind === 'Lagged') {
+        seen.lagged(error.lost);
+        continue;
+      }
       seen.report(named(error), call.elapsed);
       if (!plan.goesOn(error)) return;
       if (await plan.limits.successor(rx, call.epoch)) continue;

@@ -101,9 +101,9 @@ export class TopicConsumer extends Consumer {
     if (this.policy === 'latest') {
       this.load(TOPIC_LAST);
       if (this.low === this.position && this.upper === this.high) return false;
-      const { low } = this;
+      const { low, upper } = this;
       this.load(TOPIC_TAIL);
-      return this.low !== low;
+      return this.low !== low || this.upper !== upper;
     }
     if (this.hasMore) return true;
     return this.gates ? this.pollReliable() : this.pollLossy();
@@ -161,7 +161,8 @@ export class TopicConsumer extends Consumer {
   }
 
   override span(count: number): number {
-    if (this.policy === 'latest') return this.length(0);
+    // To its end alone where there is one.
+    if (count === 1) return this.length(0);
     return ((this.after(count - 1) - this.position) >>> 0) - TOPIC_FRAME_HEADER;
   }
 
@@ -201,22 +202,21 @@ export class TopicConsumer extends Consumer {
   private walk(max: number, most: number): number {
     const { words, capacity } = this;
     const step = this.align - 1;
-    let left: number;
+    let left = 0;
     if (this.policy === 'latest') {
       max = 1;
       this.load(TOPIC_LAST);
       this.from = this.low;
       this.fromHigh = this.upper;
       this.load(TOPIC_TAIL);
-      left = (this.low - this.from) >>> 0;
+      left = this.leftTo(this.low, this.upper);
       if (((this.from + TOPIC_FRAME_HEADER) & step) !== 0) this.corrupt();
     } else {
       this.from = this.head;
       this.fromHigh = this.highOf(this.head);
-      left = (this.peer - this.head) >>> 0;
+      left = this.leftTo(this.peer, this.peerHigh);
     }
     this.count = 0;
-    // By the low halves alone `left` says something only of a frame that is not overtaken.
     if (!this.gates && this.isOvertaken()) return 0;
     if (left > capacity) return this.implausible();
     let at = this.from;
@@ -453,7 +453,7 @@ export class TopicConsumer extends Consumer {
       this.from = this.low;
       this.fromHigh = this.upper;
       this.load(TOPIC_TAIL);
-      const left = (this.low - this.from) >>> 0;
+      const left = this.leftTo(this.low, this.upper);
       if (left === 0) return null;
       if (this.isOvertaken()) continue;
       const word = (this.from & (capacity - 1)) >> 2;
@@ -506,6 +506,12 @@ export class TopicConsumer extends Consumer {
       this.upper = high >>> 0;
       if (Atomics.load(header, index + 1) === high) return;
     }
+  }
+
+  /** Bytes from the frame that is being read to a position after it; Infinity: 4 GiB or more, or before it. */
+  private leftTo(low: number, high: number): number {
+    const carried = low >>> 0 < this.from >>> 0 ? (this.fromHigh + 1) >>> 0 : this.fromHigh;
+    return high === carried ? (low - this.from) >>> 0 : Infinity;
   }
 
   /** The high half of a position that is less than 4 GiB after what is released. */
