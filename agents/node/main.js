@@ -58,7 +58,9 @@ async function open(line) {
 }
 
 function sayAttached({ epoch, peerEpoch, capacity }, longest) {
-  say(`attached pid=${process.pid} epoch=${epoch} peer_epoch=${peerEpoch} capacity=${capacity} max=${longest(capacity)}`);
+  say(
+    `attached pid=${process.pid} epoch=${epoch} peer_epoch=${peerEpoch} capacity=${capacity} max=${longest(capacity)}`,
+  );
 }
 
 /** Closes in an orderly way. What closing says, on a bus whose peer is dead, say, does not matter. */

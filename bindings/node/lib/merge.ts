@@ -103,7 +103,8 @@ class Merge<R extends Receiver<Message>> implements AsyncIterableIterator<[R, Me
   /** The next message of one; null: it waits, or has ended. */
   private take(source: R): Message | null {
     try {
-      const message = source.nextMessage() ?? (this.woken.delete(source) && source.askForMore() ? source.nextMessage() : null);
+      const message =
+        source.nextMessage() ?? (this.woken.delete(source) && source.askForMore() ? source.nextMessage() : null);
       if (message === null) source.park(() => this.wake(source));
       return message;
     } catch (error) {

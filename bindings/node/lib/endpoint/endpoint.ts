@@ -145,7 +145,9 @@ export abstract class Endpoint<H extends Half, Events extends Record<keyof Event
   /** `waitForPeer`, blocking the thread. In a worker, unless `allowMainThread`. */
   waitForPeerSync(options?: SyncOptions): number {
     const before = this.isClosed ? 0 : this.peerEpoch;
-    return this.awaitSync('waitForPeerSync', options, this.nobody, (milliseconds) => this.findPeer(milliseconds, before));
+    return this.awaitSync('waitForPeerSync', options, this.nobody, (milliseconds) =>
+      this.findPeer(milliseconds, before),
+    );
   }
 
   /** @internal The same, blocking: `find` waits for so long. */

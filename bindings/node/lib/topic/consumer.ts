@@ -45,8 +45,8 @@ const fence = new Int32Array(1);
 
 const difference = (a: bigint, b: bigint) => BigInt.asUintN(64, a - b);
 
-/** `position` is what is released, `peer` the publisher's tail as last seen; under `latest` both are where the message begins
- * that was read last. */
+/** `position` is what is released, `peer` the publisher's tail as last seen; under `latest` the first is where the message begins
+ * that was read last, and the other says nothing. */
 export class TopicConsumer extends Consumer {
   readonly policy: Policy;
   /** Messages are copied when they are taken: they can be overwritten. */
@@ -132,7 +132,9 @@ export class TopicConsumer extends Consumer {
   }
 
   override get hasMore(): boolean {
-    return this.head !== this.peer || (!this.gates && this.highOf(this.head) !== this.peerHigh);
+    if (this.gates) return this.head !== this.peer;
+    // Of a subscriber that reads the newest message nothing is known before it looks.
+    return this.policy === 'lossy' && (this.head !== this.peer || this.highOf(this.head) !== this.peerHigh);
   }
 
   /** Takes up to `max` frames that lie within `most` bytes, but at least the first. 0: what was there is gone. */
