@@ -40,7 +40,8 @@ const STRIDE = 7;
 const TOGETHER = 1 << 14;
 /** Whether the processor keeps a load before an earlier one of its own. */
 const LOADS_IN_ORDER = process.arch === 'x64';
-/** Where it does not, a store to this keeps them in order. */
+const LOADS_BY_ADDING = 'bun' in process.versions;
+/** Nobody else's: operations on it keep others in order. */
 const fence = new Int32Array(1);
 
 const difference = (a: bigint, b: bigint) => BigInt.asUintN(64, a - b);
@@ -105,27 +106,21 @@ export class TopicConsumer extends Consumer {
       this.load(TOPIC_TAIL);
       return this.low !== low || this.upper !== upper;
     }
-    if (this.hasMore) return true;
-    return this.gates ? this.pollReliable() : this.pollLossy();
+    return this.hasMore || this.pollTail();
   }
 
-  private pollReliable(): boolean {
-    const tail = Atomics.load(this.header, TOPIC_TAIL);
-    if (tail === this.peer) return false;
-    if (this.lagged || this.isEjected()) return this.tellLagged();
-    this.accept(TOPIC_TAIL, tail, this.capacity - ((this.peer - this.position) >>> 0));
-    return true;
-  }
-
-  /** A subscriber that nobody waits for may be lapped any number of times. */
-  private pollLossy(): boolean {
-    const { header, peer, peerHigh } = this;
-    if (Atomics.load(header, TOPIC_TAIL) === peer && header[TOPIC_TAIL + 1]! >>> 0 === peerHigh) return false;
+  private pollTail(): boolean {
+    const { header, peer, peerHigh, gates } = this;
+    if (load(header, TOPIC_TAIL) === peer && header[TOPIC_TAIL + 1]! >>> 0 === peerHigh) return false;
     this.load(TOPIC_TAIL);
     const { low, upper } = this;
     if (low === peer && upper === peerHigh) return false;
-    const up = (upper - peerHigh - (low >>> 0 < peer >>> 0 ? 1 : 0)) | 0;
-    if (up < 0 || ((low - peer) & (this.align - 1)) !== 0) this.corrupt();
+    if (gates && (this.lagged || this.isEjected())) return this.tellLagged();
+    const moved = (low - peer) >>> 0;
+    const laps = (upper - peerHigh - (low >>> 0 < peer >>> 0 ? 1 : 0)) | 0;
+    // A subscriber that nobody waits for may be lapped any number of times.
+    const far = gates ? laps !== 0 || moved > this.capacity - ((peer - this.position) >>> 0) : laps < 0;
+    if (far || (moved & (this.align - 1)) !== 0) this.corrupt();
     this.peer = low;
     this.peerHigh = upper;
     return true;
@@ -285,12 +280,12 @@ export class TopicConsumer extends Consumer {
     const { header, from } = this;
     inOrder();
     for (let tries = OVERTAKEN_MAX; tries > 0; tries--) {
-      const claim = Atomics.load(header, TOPIC_CLAIM);
+      const claim = load(header, TOPIC_CLAIM);
       if ((claim - from) >>> 0 > this.capacity) return true;
       const high = claim >>> 0 < from >>> 0 ? (this.fromHigh + 1) >>> 0 : this.fromHigh;
-      if (Atomics.load(header, TOPIC_CLAIM + 1) >>> 0 === high) return false;
+      if (load(header, TOPIC_CLAIM + 1) >>> 0 === high) return false;
       // A lap of 4 GiB or more ahead; or the halves are of two claims.
-      if (Atomics.load(header, TOPIC_CLAIM) === claim) return true;
+      if (load(header, TOPIC_CLAIM) === claim) return true;
     }
     return true;
   }
@@ -300,13 +295,13 @@ export class TopicConsumer extends Consumer {
   private skip(): void {
     const { wide } = this;
     const capacity = BigInt(this.capacity);
-    const load = (index: number) => BigInt.asUintN(64, Atomics.load(wide, index >> 1));
+    const read = (index: number) => BigInt.asUintN(64, loadWide(wide, index >> 1));
     const first = BigInt(this.align - TOPIC_FRAME_HEADER);
     const begins = (position: bigint) => (position & BigInt(this.align - 1)) === first;
-    let tail = load(TOPIC_TAIL);
-    const entries = [load(TOPIC_LAST)];
-    for (let chunk = 0; chunk < TOPIC_CHUNKS; chunk++) entries.push(load(TOPIC_STARTS + 2 * chunk));
-    const claim = load(TOPIC_CLAIM);
+    let tail = read(TOPIC_TAIL);
+    const entries = [read(TOPIC_LAST)];
+    for (let chunk = 0; chunk < TOPIC_CHUNKS; chunk++) entries.push(read(TOPIC_STARTS + 2 * chunk));
+    const claim = read(TOPIC_CLAIM);
     const spare = capacity / BigInt(RESUME_FRACTION);
     let next = tail;
     for (const entry of entries) {
@@ -316,8 +311,8 @@ export class TopicConsumer extends Consumer {
     }
     if (next === tail) {
       // In this order: with an older `tail` a message would be passed over that was published meanwhile.
-      const last = load(TOPIC_LAST);
-      tail = load(TOPIC_TAIL);
+      const last = read(TOPIC_LAST);
+      tail = read(TOPIC_TAIL);
       next = difference(tail, last) <= capacity ? last : tail;
     }
     const seen = joined(this.peer, this.peerHigh);
@@ -406,7 +401,7 @@ export class TopicConsumer extends Consumer {
   }
 
   override hasEnded(): boolean {
-    return this.broken || (Atomics.load(this.header, TOPIC_PUBLISHER + FLAGS) & ROLE_CLOSED) !== 0;
+    return this.broken || (load(this.header, TOPIC_PUBLISHER + FLAGS) & ROLE_CLOSED) !== 0;
   }
 
   override ask(): boolean {
@@ -496,17 +491,17 @@ export class TopicConsumer extends Consumer {
   /** Whether the newest message is the one that `newest` has copied last. */
   isNewest(): boolean {
     const { header } = this;
-    return Atomics.load(header, TOPIC_LAST) === this.keptLow && header[TOPIC_LAST + 1]! >>> 0 === this.keptHigh;
+    return load(header, TOPIC_LAST) === this.keptLow && header[TOPIC_LAST + 1]! >>> 0 === this.keptHigh;
   }
 
   /** Loads a position of 64 bits, which only grows. */
   private load(index: number): void {
     const { header } = this;
     for (;;) {
-      const high = Atomics.load(header, index + 1);
-      this.low = Atomics.load(header, index);
+      const high = load(header, index + 1);
+      this.low = load(header, index);
       this.upper = high >>> 0;
-      if (Atomics.load(header, index + 1) === high) return;
+      if (load(header, index + 1) === high) return;
     }
   }
 
@@ -549,7 +544,7 @@ export class TopicConsumer extends Consumer {
 
   override get used(): number {
     const { wide } = this;
-    const [last, tail] = [Atomics.load(wide, TOPIC_LAST >> 1), Atomics.load(wide, TOPIC_TAIL >> 1)];
+    const [last, tail] = [loadWide(wide, TOPIC_LAST >> 1), loadWide(wide, TOPIC_TAIL >> 1)];
     const here = joined(this.position, this.high);
     const from = this.policy !== 'latest' ? here : BigInt.asUintN(64, last) === here ? tail : last;
     return Math.min(Number(difference(tail, from)), this.capacity);
@@ -558,6 +553,26 @@ export class TopicConsumer extends Consumer {
   override get mapped(): ArrayBuffer[] {
     return [...super.mapped, this.area.buffer as ArrayBuffer];
   }
+}
+
+/** Loads a word of the header page, which is mapped read-only. JavaScriptCore compiles `Atomics.load` to an addition of 0, which
+ * read-only memory refuses: there it is a plain load between two atomic operations, which neither compiler nor processor moves it
+ * across. */
+function load(words: Int32Array, index: number): number {
+  if (!LOADS_BY_ADDING) return Atomics.load(words, index);
+  Atomics.add(fence, 0, 0);
+  const value = words[index]!;
+  Atomics.add(fence, 0, 0);
+  return value;
+}
+
+/** The same of 64 bits. */
+function loadWide(words: BigInt64Array, index: number): bigint {
+  if (!LOADS_BY_ADDING) return Atomics.load(words, index);
+  Atomics.add(fence, 0, 0);
+  const value = words[index]!;
+  Atomics.add(fence, 0, 0);
+  return value;
 }
 
 /** What follows is loaded after what came before. */
