@@ -85,8 +85,9 @@ test('every name of the page is there', { timeout: LONG }, () => {
 test('everything public is on the page', { timeout: LONG }, () => {
   const known = new Set(named.map((name) => name.replace(/\(.*/, '')));
   const main = ['Ring', 'Sender', 'Receiver', 'Message', 'Batch', 'Bus', 'Listener', 'Region', 'RamwayError'];
+  main.push('Topic', 'Publisher', 'Subscriber', 'TopicMessage');
   const events = ['SenderEvents', 'ReceiverEvents', 'BusEvents', 'ListenerEvents'];
-  const records = ['Segment', 'Cleaned'];
+  const records = ['Segment', 'Cleaned', 'SubscriberInfo', 'Lag', 'TopicFrameInfo'];
   const options = [...types.keys()].filter((name) => name.endsWith('Options'));
   assert.ok(options.length >= 14 && main.every((name) => types.has(name)) && membersOf('Sender').size > 35);
   for (const type of [...main, ...events, ...records, ...options]) {
