@@ -86,7 +86,7 @@ scene('a reliable subscriber holds the publisher back, and nobody else does', as
   assert.ok(sent <= 64 && sent >= 60, `${sent}`);
   await assert.rejects(pub.send('x'.repeat(32), { timeout: 20 }), code('TIMED_OUT'));
   assert.throws(() => pub.sendSync('x'.repeat(32), { timeout: 20, allowMainThread }), code('TIMED_OUT'));
-  assert.ok(/** @type {any} */ ((pub.subscribers()[0]).blocksFor ?? 0) > 0);
+  assert.ok(/** @type {any} */ (pub.subscribers()[0].blocksFor ?? 0) > 0);
   const drained = once(pub, 'drain');
   const waiting = pub.send('at last');
   assert.equal(await settled(waiting), false);

@@ -27,8 +27,8 @@ import {
   TOPIC_TAIL,
 } from '../facts.js';
 import { Consumer, grown } from '../ring/consumer.js';
-import { wide as joined } from '../ring/message.js';
-import { Stamp, type TopicFrameInfo, TopicInfo } from './message.js';
+import { wide as joined, type Place } from '../ring/message.js';
+import { Newest, type TopicFrameInfo, TopicInfo, TopicMessage } from './message.js';
 import { NOTES } from './notes.js';
 
 /** How a subscriber reads. */
@@ -43,6 +43,9 @@ const LOADS_IN_ORDER = process.arch === 'x64';
 const LOADS_BY_ADDING = 'bun' in process.versions;
 /** Nobody else's: operations on it keep others in order. */
 const fence = new Int32Array(1);
+
+/** Of a message of which only the header is asked for. */
+const NOWHERE = new Newest(new Uint8Array(0));
 
 const difference = (a: bigint, b: bigint) => BigInt.asUintN(64, a - b);
 
@@ -75,6 +78,8 @@ export class TopicConsumer extends Consumer {
   private stamps = new Int32Array(64 * STRIDE);
   private losses: number[] = [];
   private count = 0;
+  /** One of them says that others were lost. */
+  private gaps = false;
   /** Where the message begins that `newest` has copied last; no position before the first. */
   private keptLow = 1;
   private keptHigh = 0;
@@ -164,21 +169,26 @@ export class TopicConsumer extends Consumer {
   }
 
   override info(): TopicFrameInfo {
-    return new TopicInfo(this.stamp(0), this.length(0));
+    return new TopicInfo(this.message(NOWHERE, 0));
   }
 
-  /** What frame `index` of those taken says. */
-  stamp(index: number): Stamp {
-    const { stamps } = this;
-    const at = index * STRIDE;
-    return new Stamp(
-      stamps[at]! >>> 0,
-      stamps[at + 1]!,
-      stamps[at + 2]!,
-      stamps[at + 3]!,
-      stamps[at + 4]!,
-      stamps[at + 5]!,
-      stamps[at + 6]!,
+  /** Frame `index` of those taken. */
+  message(place: Place, index: number): TopicMessage {
+    const { frames, stamps } = this;
+    const frame = index * 3;
+    const stamp = index * STRIDE;
+    return new TopicMessage(
+      place,
+      frames[frame]!,
+      frames[frame + 1]!,
+      frames[frame + 2]!,
+      stamps[stamp]! >>> 0,
+      stamps[stamp + 1]!,
+      stamps[stamp + 2]!,
+      stamps[stamp + 3]!,
+      stamps[stamp + 4]!,
+      stamps[stamp + 5]!,
+      stamps[stamp + 6]!,
       this.losses[index]!,
     );
   }
@@ -215,7 +225,7 @@ export class TopicConsumer extends Consumer {
     }
     this.count = 0;
     if (!this.gates && this.isOvertaken()) return 0;
-    if (left > capacity) return this.implausible();
+    if (left < 0 || left > capacity) return this.implausible();
     let at = this.from;
     const enough = left > most ? left - most : 0;
     let count = 0;
@@ -232,6 +242,7 @@ export class TopicConsumer extends Consumer {
       if (seqLow !== this.expectedLow || seqHigh !== this.expectedHigh) {
         lost = this.gapBefore(seqLow, seqHigh);
         if (lost < 0) return this.implausible();
+        if (lost !== 0) this.gaps = true;
       }
       if ((count + 1) * STRIDE > this.stamps.length) this.growAll();
       at = (at + size) | 0;
@@ -366,7 +377,8 @@ export class TopicConsumer extends Consumer {
       while (index < this.count && position !== this.position && this.after(index) !== position) index++;
       this.unread(position === this.position ? 0 : index + 1);
     }
-    if (this.count !== 0) this.countLost();
+    if (this.gaps) this.countLost();
+    this.count = 0;
     this.head = position;
     if (this.policy === 'latest') {
       if (position !== this.position) this.high = this.fromHigh;
@@ -389,7 +401,7 @@ export class TopicConsumer extends Consumer {
 
   private countLost(): void {
     const lost = this.lost(this.count);
-    this.count = 0;
+    this.gaps = false;
     if (lost === this.lostBefore) return;
     this.lostBefore = lost;
     // For those who look at the topic.
@@ -443,7 +455,7 @@ export class TopicConsumer extends Consumer {
 
   /** A copy of the newest message, whatever was received before; null before the first, and where each is overwritten while it
    * is copied. */
-  newest(): { data: Uint8Array; stamp: Stamp } | null {
+  newest(): TopicMessage | null {
     const { words, capacity, align } = this;
     for (let tries = OVERTAKEN_MAX; tries > 0; tries--) {
       this.load(TOPIC_LAST);
@@ -458,13 +470,17 @@ export class TopicConsumer extends Consumer {
       const [seqLow, seqHigh] = [words[word + 4]!, words[word + 5]!];
       const numbered = (seqLow | seqHigh) !== 0 && (seqLow & seqHigh) !== -1;
       const begins = ((this.from + TOPIC_FRAME_HEADER) & (align - 1)) === 0;
-      if (!begins || left > capacity || length > left - TOPIC_FRAME_HEADER || !numbered) {
+      if (!begins || left < 0 || left > capacity || length > left - TOPIC_FRAME_HEADER || !numbered) {
         if (this.isOvertaken()) continue;
         this.corrupt();
       }
       const at = (word << 2) + TOPIC_FRAME_HEADER;
       const data = this.bytes.slice(at, at + length);
-      const stamp = new Stamp(
+      const message = new TopicMessage(
+        new Newest(data),
+        0,
+        length,
+        0,
         words[word + 1]! >>> 0,
         words[word + 2]!,
         words[word + 3]!,
@@ -483,7 +499,7 @@ export class TopicConsumer extends Consumer {
         this.high = this.fromHigh;
         if (this.gapBefore(seqLow, seqHigh) >= 0) this.expect(seqLow, seqHigh);
       }
-      return { data, stamp };
+      return message;
     }
     return null;
   }
@@ -505,10 +521,10 @@ export class TopicConsumer extends Consumer {
     }
   }
 
-  /** Bytes from the frame that is being read to a position after it; Infinity: 4 GiB or more, or before it. */
+  /** Bytes from the frame that is being read to a position after it; -1: 4 GiB or more, or before it. */
   private leftTo(low: number, high: number): number {
     const carried = low >>> 0 < this.from >>> 0 ? (this.fromHigh + 1) >>> 0 : this.fromHigh;
-    return high === carried ? (low - this.from) >>> 0 : Infinity;
+    return high === carried ? (low - this.from) >>> 0 : -1;
   }
 
   /** The high half of a position that is less than 4 GiB after what is released. */

@@ -13,53 +13,28 @@ export interface TopicFrameInfo extends FrameInfo {
   readonly lost: number;
 }
 
-/** @internal What a frame says, as numbers that cost nothing to make. */
-export class Stamp {
-  constructor(
-    readonly typeId: number,
-    readonly tagLow: number,
-    readonly tagHigh: number,
-    private readonly seqLow: number,
-    private readonly seqHigh: number,
-    private readonly timeLow: number,
-    private readonly timeHigh: number,
-    readonly lost: number,
-  ) {}
-
-  get seq(): number {
-    return (this.seqHigh >>> 0) * 2 ** 32 + (this.seqLow >>> 0);
-  }
-
-  get time(): bigint {
-    return wide(this.timeLow, this.timeHigh);
-  }
-}
-
 /** @internal */
 export class TopicInfo implements TopicFrameInfo {
   constructor(
-    private readonly stamp: Stamp,
-    readonly length: number,
+    private readonly message: TopicMessage,
+    readonly length = message.length,
+    readonly typeId = message.typeId,
   ) {}
 
-  get typeId(): number {
-    return this.stamp.typeId;
-  }
-
   get tag(): bigint {
-    return wide(this.stamp.tagLow, this.stamp.tagHigh);
+    return this.message.tag;
   }
 
   get seq(): number {
-    return this.stamp.seq;
+    return this.message.seq;
   }
 
   get time(): bigint {
-    return this.stamp.time;
+    return this.message.time;
   }
 
   get lost(): number {
-    return this.stamp.lost;
+    return this.message.lost;
   }
 }
 
@@ -71,24 +46,27 @@ export class TopicMessage extends Message {
     at: number,
     length: number,
     after: number,
-    private readonly stamp: Stamp,
+    typeId: number,
+    tagLow: number,
+    tagHigh: number,
+    private readonly seqLow: number,
+    private readonly seqHigh: number,
+    private readonly timeLow: number,
+    private readonly timeHigh: number,
+    /** How many messages were lost right before it. */
+    readonly lost: number,
   ) {
-    super(place, at, length, stamp.typeId, stamp.tagLow, stamp.tagHigh, after);
+    super(place, at, length, typeId, tagLow, tagHigh, after);
   }
 
   /** Its number: the topic's first message has 1, and each later one at least 1 more than the one before. Exact up to 2^53. */
   get seq(): number {
-    return this.stamp.seq;
+    return (this.seqHigh >>> 0) * 2 ** 32 + (this.seqLow >>> 0);
   }
 
   /** When it was sent, in nanoseconds since 1970 by the publisher's clock; 0n if the publisher gives no times. */
   get time(): bigint {
-    return this.stamp.time;
-  }
-
-  /** How many messages were lost right before it. */
-  get lost(): number {
-    return this.stamp.lost;
+    return wide(this.timeLow, this.timeHigh);
   }
 }
 
@@ -109,8 +87,7 @@ export class TopicTaken extends Taken<TopicMessage> {
   }
 
   override message(index: number): TopicMessage {
-    const { topic } = this;
-    return new TopicMessage(this, topic.start(index), topic.length(index), topic.after(index), topic.stamp(index));
+    return this.topic.message(this, index);
   }
 
   override copy(at: number, length: number): Uint8Array {

@@ -17,6 +17,8 @@ import {
 import { Producer } from '../ring/producer.js';
 import { NOTES } from './notes.js';
 
+const STORES_IN_ORDER = process.arch === 'x64';
+
 /** `peer` is how far it may write, less the capacity. */
 export class TopicProducer extends Producer {
   private readonly area: Int32Array;
@@ -138,7 +140,10 @@ export class TopicProducer extends Producer {
 
   protected override publish(): void {
     const { header, wide, area, tail, start } = this;
-    this.high = storePosition(header, wide, TOPIC_TAIL, this.high, this.position, tail);
+    // The store of `last` comes after it, and is the one that is sequentially consistent; where processors keep stores in order
+    // a plain one does here.
+    if (STORES_IN_ORDER && tail >>> 0 >= this.position >>> 0) header[TOPIC_TAIL] = tail;
+    else this.high = storePosition(header, wide, TOPIC_TAIL, this.high, this.position, tail);
     this.position = tail;
     this.lastHigh = storePosition(header, wide, TOPIC_LAST, this.lastHigh, this.last, start);
     this.last = start;

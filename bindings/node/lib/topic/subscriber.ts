@@ -5,7 +5,7 @@ import { Loop } from '../ring/loops.js';
 import { Receiver } from '../ring/receiver.js';
 import { SYNC_NAMES, type SyncOptions, WAIT_NAMES, type WaitOptions } from '../waiting/waiting.js';
 import { type Policy, TopicConsumer } from './consumer.js';
-import { Newest, type TopicFrameInfo, TopicMessage, TopicTaken } from './message.js';
+import { type TopicFrameInfo, type TopicMessage, TopicTaken } from './message.js';
 
 /** How far a subscriber is behind. */
 export interface Lag {
@@ -61,9 +61,8 @@ export class Subscriber extends Receiver<TopicMessage, TopicFrameInfo> {
     if (this.kept !== null && this.topic.isNewest()) return this.kept;
     if (this.policy === 'latest') this.giveUp();
     const newest = this.topic.newest();
-    if (newest === null) return null;
-    this.kept = new TopicMessage(new Newest(newest.data), 0, newest.data.length, 0, newest.stamp);
-    return this.kept;
+    if (newest !== null) this.kept = newest;
+    return newest;
   }
 
   /** `recv` in the words of a value that changes: waits for a message that is newer than the last one that this or `latest` gave.
