@@ -29,7 +29,10 @@ scene('each subscriber reads by its policy', async ({ path, own }) => {
   const lossy = own(await open.subscriber('lossy'));
   const latest = own(await open.subscriber('latest'));
   assert.deepEqual([latest.latest(), latest.tryRecv(), pub.seq, pub.lastTag], [null, null, 0, null]);
-  for (let i = 0; i < 3; i++) await pub.send(`m${i}`, { typeId: 7, tag: i });
+  for (let i = 0; i < 3; i++) {
+    await pub.send(`m${i}`, { typeId: 7, tag: i, flush: i !== 0 });
+    if (i === 0) assert.deepEqual([lossy.tryRecv(), latest.latest(), pub.seq, pub.lastTag], [null, null, 0, null]);
+  }
   assert.equal(all(lossy), '1:m0:0 2:m1:0 3:m2:0');
   const message = await reliable.recv();
   assert.ok(message instanceof TopicMessage);

@@ -186,6 +186,11 @@ export class TopicProducer extends Producer {
     this.seqHigh = notes[NOTES.seq + 1]!;
   }
 
+  /** Whether nothing was ever published. */
+  get isEmpty(): boolean {
+    return this.last === this.position;
+  }
+
   /** Of the slowest gating subscriber. */
   override get used(): number {
     return this.behind(this.position);

@@ -47,7 +47,11 @@ export class Publisher extends Sender {
   /** The number of the last published message; 0 before the first. Exact up to 2^53. */
   get seq(): number {
     this.checkOpen();
-    return call(() => this.native.seq(this.topic.positions));
+    return this.topic.isEmpty ? 0 : call(() => this.native.seq(this.topic.positions));
+  }
+
+  override get lastTag(): bigint | null {
+    return this.topic.isEmpty ? null : super.lastTag;
   }
 
   /** Lets the next message's number be `lost` higher than it would be: every subscriber counts that many as lost before it. For
