@@ -118,7 +118,8 @@ impl NativeEndpoint {
     pub fn memory(&self, env: Env) -> Result<Memory> {
         self.core.with(|_| Ok(()))?;
         close_with(&env, &self.core)?;
-        let topic = self.core.with(|core| self.notes.as_ref().map(|notes| notes.memory(&env, core, &self.core)).transpose())?;
+        let topic =
+            self.core.with(|core| self.notes.as_ref().map(|notes| notes.memory(&env, core, &self.core)).transpose())?;
         self.views.memory(&env, &self.start, topic)
     }
 

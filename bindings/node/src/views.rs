@@ -68,7 +68,8 @@ impl Views {
     pub(crate) fn new(window: Option<Window>, start: &Start, end: Owner) -> Result<Self> {
         let capacity = start.capacity as usize;
         if capacity > CAPACITY_MAX {
-            let text = format!("{capacity} bytes: JavaScript works with rings and topics of up to {CAPACITY_MAX} bytes");
+            let text =
+                format!("{capacity} bytes: JavaScript works with rings and topics of up to {CAPACITY_MAX} bytes");
             return Err(refuse(ErrorKind::Unsupported, text));
         }
         Ok(Self {

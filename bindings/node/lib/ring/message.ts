@@ -11,7 +11,7 @@ export interface FrameInfo {
   tag: bigint;
 }
 
-/** @internal Where a message's bytes are. */
+/** Where a message's bytes are. */
 export interface Place {
   /** False once the bytes may be the sender's again. */
   readonly alive: boolean;
