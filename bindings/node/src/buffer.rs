@@ -35,7 +35,7 @@ impl TypeName for Buffer {
 /// collected, or some time after it was detached, also where it was transferred to another thread.
 ///
 /// # Safety
-/// The bytes are mapped, readable and writable, and stay so while `owner` lives.
+/// The bytes are mapped and stay so while `owner` lives: for writing, unless JavaScript only reads them.
 pub(crate) unsafe fn over<T: Send + 'static>(env: &Env, start: *mut u8, len: usize, owner: T) -> Result<Buffer> {
     unsafe extern "C" fn drop_owner<T>(_: sys::napi_env, _: *mut c_void, hint: *mut c_void) {
         // SAFETY: `hint` is the box made below, and a finalizer runs once.

@@ -124,8 +124,8 @@ impl Views {
     pub(crate) unsafe fn cut(&mut self, env: &Env, next: Window, offset: u32, len: u32) -> Result<Buffer> {
         self.check(offset as usize, len as usize)?;
         let start = self.data.wrapping_add(offset as usize);
-        // SAFETY: the caller's promise.
         if let Some(window) = &self.window {
+            // SAFETY: the caller's promise.
             window.with(|window| unsafe { window.cut(start, len as usize) }).transpose().or_throw()?;
             // The window before belongs to the owner of the buffer now.
             self.window = Some(Apart::new(next, self.capacity));
@@ -139,8 +139,8 @@ impl Views {
     }
 
     pub(crate) fn memory(&self, env: &Env, start: &Start, topic: Option<TopicMemory>) -> Result<Memory> {
-        // SAFETY: the block is mapped while the end is attached; `close` detaches this buffer first.
         let block = if topic.is_some() { size_of::<TopicBlock>() } else { size_of::<RingBlock>() };
+        // SAFETY: the block is mapped while the end is attached; `close` detaches this buffer first.
         let header = unsafe { over(env, start.block.cast_mut().cast(), block, Arc::clone(&self.end)) }?;
         Ok(Memory {
             header,
