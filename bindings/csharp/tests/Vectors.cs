@@ -6,21 +6,23 @@ using System.Text.Json;
 namespace Ramway.Tests
 {
     /// <summary>
-    /// A segment image of format/vectors and what a reader must find in it. How both are written down is said in the README
-    /// beside them.
+    /// An image of a segment or topic of format/vectors and what a reader must find in it. How both are written down is said in
+    /// the README beside them.
     /// </summary>
     internal sealed class Vector
     {
-        private static readonly string[] Known = { "name", "about", "class", "kind", "size", "bytes", "readers" };
+        private static readonly string[] Known = { "name", "about", "class", "size", "bytes", "readers" };
 
         private Vector(JsonElement json)
         {
-            Json.OnlyKnows(json, Known);
+            bool topic = !json.TryGetProperty("kind", out JsonElement kind);
+            Json.OnlyKnows(json, topic ? Known : Known.Append("kind").ToArray());
             Name = json.GetProperty("name").GetString()!;
-            Kind = json.GetProperty("kind").GetString()!;
+            Kind = topic ? "topic" : kind.GetString()!;
             Size = json.GetProperty("size").GetInt64();
             Bytes = VectorRun.All(json, "bytes");
-            Readers = json.GetProperty("readers").EnumerateArray().Select(r => new VectorReader(r)).ToList();
+            Readers = json.GetProperty("readers").EnumerateArray()
+                .Select(r => topic ? VectorReader.OfTopic(r) : VectorReader.OfSegment(r)).ToList();
         }
 
         internal string Name { get; }
@@ -33,11 +35,15 @@ namespace Ramway.Tests
 
         internal List<VectorReader> Readers { get; }
 
-        internal static List<Vector> All()
+        internal static List<Vector> Segments() => All("segments", "1.0");
+
+        internal static List<Vector> Topics() => All("topics", "1.1");
+
+        private static List<Vector> All(string what, string format)
         {
-            using JsonDocument file = JsonDocument.Parse(HandshakeTests.RepositoryFile("format/vectors/segments.json"));
-            Check.Equal("1.0", file.RootElement.GetProperty("format").GetString(), "the format of the vectors");
-            return file.RootElement.GetProperty("segments").EnumerateArray().Select(s => new Vector(s)).ToList();
+            using JsonDocument file = JsonDocument.Parse(HandshakeTests.RepositoryFile("format/vectors/" + what + ".json"));
+            Check.Equal(format, file.RootElement.GetProperty("format").GetString(), "the format of the vectors");
+            return file.RootElement.GetProperty(what).EnumerateArray().Select(s => new Vector(s)).ToList();
         }
     }
 
@@ -68,43 +74,79 @@ namespace Ramway.Tests
     /// <summary>What a reader of an image finds.</summary>
     internal sealed class VectorReader
     {
-        internal VectorReader(JsonElement json)
+        /// <summary>What readers of both kinds of images have.</summary>
+        private VectorReader(JsonElement json)
+        {
+            As = Json.Text(json, "as");
+            Open = Json.Text(json, "open");
+            End = Json.Text(json, "end");
+            NameAfter = Json.Text(json, "name_after");
+            Leaves = VectorRun.All(json, "leaves");
+        }
+
+        internal static VectorReader OfSegment(JsonElement json)
         {
             Json.OnlyKnows(json, "as", "open", "attached", "region", "then", "messages", "last", "send", "end", "leaves",
                 "name_after", "held");
-            As = Json.Text(json, "as");
-            Open = Json.Text(json, "open");
-            Last = Json.Text(json, "last");
-            End = Json.Text(json, "end");
-            NameAfter = Json.Text(json, "name_after");
-            Held = Json.Text(json, "held");
-            Send = json.TryGetProperty("send", out JsonElement send) ? send.GetInt32() : 0;
-            Leaves = VectorRun.All(json, "leaves");
+            var reader = new VectorReader(json)
+            {
+                Last = Json.Text(json, "last"),
+                Send = json.TryGetProperty("send", out JsonElement send) ? send.GetInt32() : 0,
+            };
+            string held = Json.Text(json, "held");
+            if (held.Length != 0)
+            {
+                reader.Held.Add((held == "consumer" ? Role.Consumer : Role.Producer).LockByte());
+            }
             if (json.TryGetProperty("attached", out JsonElement attached))
             {
                 Json.OnlyKnows(attached, "epoch", "peer_epoch", "capacity", "max");
                 string[] numbers = { "epoch", "peer_epoch", "capacity", "max" };
-                Attached = string.Join(" ", numbers.Select(n => attached.GetProperty(n).GetInt64()));
+                reader.Attached = string.Join(" ", numbers.Select(n => attached.GetProperty(n).GetInt64()));
             }
             if (json.TryGetProperty("region", out JsonElement region))
             {
                 Json.OnlyKnows(region, "len", "crc32");
-                Region = region.GetProperty("len").GetInt64() + " " + region.GetProperty("crc32").GetUInt32();
+                reader.Region = region.GetProperty("len").GetInt64() + " " + region.GetProperty("crc32").GetUInt32();
             }
             if (json.TryGetProperty("then", out JsonElement then))
             {
                 Json.OnlyKnows(then, "when", "bytes", "hang_up");
-                When = Json.Text(then, "when");
-                Then = VectorRun.All(then, "bytes");
-                HangUp = then.TryGetProperty("hang_up", out JsonElement hangUp) && hangUp.GetBoolean();
+                reader.When = Json.Text(then, "when");
+                reader.Then = VectorRun.All(then, "bytes");
+                reader.HangUp = then.TryGetProperty("hang_up", out JsonElement hangUp) && hangUp.GetBoolean();
             }
+            reader.Expect(json, "type_id", "tag", "len", "crc32");
+            return reader;
+        }
+
+        internal static VectorReader OfTopic(JsonElement json)
+        {
+            Json.OnlyKnows(json, "as", "label", "held", "open", "then", "lagged", "messages", "end", "leaves", "name_after");
+            string label = Json.Text(json, "label");
+            var reader = new VectorReader(json)
+            {
+                Label = label.Length == 0 ? null : label,
+                Lagged = Json.Text(json, "lagged"),
+                Then = VectorRun.All(json, "then"),
+            };
+            if (json.TryGetProperty("held", out JsonElement held))
+            {
+                reader.Held.AddRange(held.EnumerateArray().Select(at => at.GetInt64()));
+            }
+            reader.Expect(json, "type_id", "tag", "len", "crc32", "seq", "lost");
+            return reader;
+        }
+
+        /// <summary>What the messages say, in this order.</summary>
+        private void Expect(JsonElement json, params string[] fields)
+        {
             if (json.TryGetProperty("messages", out JsonElement messages))
             {
                 foreach (JsonElement m in messages.EnumerateArray())
                 {
-                    Json.OnlyKnows(m, "type_id", "tag", "len", "crc32");
-                    Messages.Add(m.GetProperty("type_id").GetUInt32() + " " + m.GetProperty("tag").GetString() + " " +
-                        m.GetProperty("len").GetInt32() + " " + m.GetProperty("crc32").GetUInt32());
+                    Json.OnlyKnows(m, fields);
+                    Messages.Add(string.Join(" ", fields.Select(f => m.GetProperty(f).ToString())));
                 }
             }
         }
@@ -114,23 +156,29 @@ namespace Ramway.Tests
         internal string Open { get; }
 
         /// <summary>Epoch, the peer's epoch, capacity and longest message; empty if they are not said.</summary>
-        internal string Attached { get; } = "";
+        internal string Attached { get; private set; } = "";
 
         /// <summary>Length and checksum.</summary>
-        internal string Region { get; } = "";
+        internal string Region { get; private set; } = "";
 
-        internal string When { get; } = "";
+        internal string When { get; private set; } = "";
 
-        internal List<VectorRun> Then { get; } = new List<VectorRun>();
+        internal List<VectorRun> Then { get; private set; } = new List<VectorRun>();
 
-        internal bool HangUp { get; }
+        internal bool HangUp { get; private set; }
 
-        /// <summary>Type id, tag, length and checksum of each.</summary>
+        /// <summary>Of a topic: the label of a durable subscriber; null: none.</summary>
+        internal string? Label { get; private set; }
+
+        /// <summary>Of a topic: by how many messages the first receive is Lagged; empty: it is not.</summary>
+        internal string Lagged { get; private set; } = "";
+
+        /// <summary>Type id, tag, length and checksum of each; of a topic also its number and how many were lost before it.</summary>
         internal List<string> Messages { get; } = new List<string>();
 
-        internal string Last { get; }
+        internal string Last { get; private set; } = "";
 
-        internal int Send { get; }
+        internal int Send { get; private set; }
 
         internal string End { get; }
 
@@ -138,7 +186,8 @@ namespace Ramway.Tests
 
         internal string NameAfter { get; }
 
-        internal string Held { get; }
+        /// <summary>The bytes of the file that somebody alive has locked, who has byte 0 too.</summary>
+        internal List<long> Held { get; } = new List<long>();
     }
 
     internal static class Json
