@@ -75,6 +75,9 @@ namespace Ramway.Agents
                 case "receive":
                     ReceiveEach();
                     break;
+                case "latest":
+                    Latest();
+                    break;
                 default:
                     throw new RefusedException("do=" + what);
             }
@@ -263,6 +266,31 @@ namespace Ramway.Agents
                 }
                 together.Dispose();
                 if (seen >= due)
+                {
+                    due += group;
+                    Stamp();
+                }
+            }
+            words = sum;
+        }
+
+        /// <summary>Reads the newest message again and again.</summary>
+        private void Latest()
+        {
+            Subscriber sub = rx as Subscriber ?? throw new RefusedException("do=latest: no subscriber is open");
+            byte[] buffer = new byte[size];
+            ulong sum = 0;
+            long due = group;
+            Stamp();
+            for (long seen = 0; seen < count;)
+            {
+                if (!sub.TryReadLatest(buffer, out MessageInfo info))
+                {
+                    // The publisher has overtaken it again and again: a reader tries again.
+                    continue;
+                }
+                sum += Sum(new ReadOnlySpan<byte>(buffer, 0, info.Length), size);
+                if (++seen == due)
                 {
                     due += group;
                     Stamp();

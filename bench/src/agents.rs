@@ -143,6 +143,13 @@ const ROWS: &[Row] = &[
         "two named rings: Reserve, Commit, Recv; together: StartBatch, Add, Flush; RecvBatch",
         |burst| trips(burst) || streams(burst),
     ),
+    topic(
+        "csharp",
+        "csharp",
+        "topic-csharp",
+        "a topic, a reliable subscriber: Reserve, Commit, Recv; together: StartBatch, Add, Flush; RecvBatch",
+    ),
+    latest("csharp", "latest-csharp", "from a publisher in Rust: TryReadLatest into memory of its own"),
 ];
 
 /// All messages are of one size, and nothing is done with them but reading.

@@ -1,22 +1,26 @@
-//! Between C# processes.
+//! Between C# processes, and the newest value from one in Rust.
 
-use super::{GroupPlan, group, of};
+use super::{GroupPlan, group, newest_value, of};
 use crate::case::{Mode, Test};
 
 /// Ramway.
-pub(crate) const CSHARP: &str = "ring-csharp";
+pub(crate) const CSHARP: &str = "ring-csharp topic-csharp latest-csharp";
 
 pub(super) fn groups() -> Vec<GroupPlan> {
     let title = |what: &str| format!("C#: {what}");
-    // The ring between two processes of Rust beside it, in the same rounds.
-    let both = |id: &str, what: &str, burst| group(id, &title(what), burst).among("ring ring-csharp").floor("ring");
+    // The ring between two processes of Rust beside them, in the same rounds.
+    let streams = "ring ring-csharp topic-csharp";
+    let each = of(Test::OneWay, Mode::Each, 32);
     vec![
-        both("csharp-rtt-spin", "round trip, 32 B, both sides polling", of(Test::Rtt, Mode::Spin, 32)),
-        both(
-            "csharp-one-way-32-each",
-            "one way, 32 B, every message visible at once",
-            of(Test::OneWay, Mode::Each, 32),
-        ),
-        both("csharp-one-way-32-batch", "one way, 32 B, 32 together", of(Test::OneWay, Mode::Batch, 32)),
+        group("csharp-rtt-spin", &title("round trip, 32 B, both sides polling"), of(Test::Rtt, Mode::Spin, 32))
+            .among("ring ring-csharp")
+            .floor("ring"),
+        group("csharp-one-way-32-each", &title("one way, 32 B, every message visible at once"), each)
+            .among(streams)
+            .floor("ring"),
+        group("csharp-one-way-32-batch", &title("one way, 32 B, 32 together"), of(Test::OneWay, Mode::Batch, 32))
+            .among(streams)
+            .floor("ring"),
+        newest_value("csharp-latest-64", "C#").among("latest-csharp"),
     ]
 }

@@ -24,7 +24,7 @@ fn agents_say_what_they_can_measure() {
         rows.into_iter().map(|row| row.name).collect::<Vec<_>>()
     };
     let java = ["ring-java", "ring-rust-java", "ring-java-rust", "topic-java", "latest-java"];
-    assert_eq!(names(commands()), [&java[..], &["ring-csharp"]].concat());
+    assert_eq!(names(commands()), [&java[..], &["ring-csharp", "topic-csharp", "latest-csharp"]].concat());
     assert!(agents::rows(&BTreeMap::from([("kotlin".to_owned(), vec!["/nonexistent".into()])])).is_err());
 }
 
