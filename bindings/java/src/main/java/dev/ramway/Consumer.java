@@ -27,6 +27,8 @@ abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
     long[] frames = new long[FRAME * 32];
     /** The tag of the message that was copied last. */
     long copiedTag;
+    /** Who took out the batch that is out. */
+    private Holder batchHolder;
     /** What a loop over messages has given out last. */
     Message looped;
 
@@ -89,7 +91,7 @@ abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
                 }
             }
             long place = pos & mask;
-                long word = Words.getLong(data + place);
+            long word = Words.getLong(data + place);
             long length = word & 0xFFFF_FFFFL;
             long size = frameSize(length);
             if (isImpossible(length, size, tail - pos) || !follows(data + place)) {
@@ -348,8 +350,11 @@ abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
         return super.ending(end);
     }
 
-    /** Up to max messages, those that are there, after a wait for the first of up to {@code nanos}. */
-    final Batch takeMany(int max, long nanos) throws InterruptedException {
+    /**
+     * Takes out up to max messages, those that are there, after a wait for the first of up to {@code nanos}, and gives how many. The
+     * batch is made by the caller: this is large enough to be compiled by itself, and what it returned would have to be allocated.
+     */
+    final int takeMany(int max, long nanos) throws InterruptedException {
         if (max < 1) {
             throw noBatch(max);
         }
@@ -357,39 +362,47 @@ abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
         if (head == tail && !poll()) {
             arrive(h, nanos);
         }
-        Batch batch = handOutMany(h, max);
-        if (batch == null) {
+        int count = gather(max);
+        if (count == 0) {
             long start = System.nanoTime();
-            while (batch == null) {
-                batch = handOutMany(enterAgain(start, nanos), max);
-            }
+            do {
+                noneGathered(h);
+                h = enterAgain(start, nanos);
+                count = gather(max);
+            } while (count == 0);
         }
-        return batch;
+        batchHolder = h;
+        return count;
     }
 
-    /** Up to max messages, those that are there, or null. */
-    final Batch takeManyNow(int max) {
+    /** Takes out up to max messages, those that are there, and gives how many; 0: there is none, and nothing is out. */
+    final int takeManyNow(int max) {
         if (max < 1) {
             throw noBatch(max);
         }
         Holder h = enter();
         if (head == tail && !poll() && !arrivedNow(h)) {
-            return null;
+            return 0;
         }
-        return handOutMany(h, max);
+        int count = gather(max);
+        if (count == 0) {
+            noneGathered(h);
+        }
+        batchHolder = h;
+        return count;
     }
 
     private RamwayException noBatch(int max) {
         return fail(ErrorKind.INVALID_ARGUMENT, "a batch of at most %d messages: ask for at least 1", max);
     }
 
-    private Batch handOutMany(Holder h, int max) {
-        int count = gather(max);
-        return count > 0 ? new Batch(this, h, count) : noBatch(h);
+    /** What {@link #takeMany} took out. */
+    final Batch batch(int count) {
+        return new Batch(this, batchHolder, count);
     }
 
-    /** What to say where {@link #gather} gave none. It leaves. */
-    Batch noBatch(Holder h) {
+    /** The end of a call where {@link #gather} gave none: it leaves, and throws if there is an error. */
+    void noneGathered(Holder h) {
         throw corruptFrame(h);
     }
 

@@ -61,11 +61,11 @@ public abstract sealed class ReceivingEnd<R> extends Consumer permits Receiver, 
      * @throws InterruptedException if the thread is interrupted while it waits; nothing was received
      */
     public Batch recvBatch() throws InterruptedException {
-        return takeMany(BATCH, FOREVER);
+        return batch(takeMany(BATCH, FOREVER));
     }
 
     /**
-     * Up to max messages, those that are there. Waits for the first. The handle keeps 24 bytes for each, which the next batch
+     * Up to max messages, those that are there. Waits for the first. The handle keeps 32 bytes for each, which the next batch
      * uses again.
      *
      * @param max at least 1
@@ -73,7 +73,7 @@ public abstract sealed class ReceivingEnd<R> extends Consumer permits Receiver, 
      * @throws InterruptedException if the thread is interrupted while it waits
      */
     public Batch recvBatch(int max) throws InterruptedException {
-        return takeMany(max, FOREVER);
+        return batch(takeMany(max, FOREVER));
     }
 
     /**
@@ -85,12 +85,12 @@ public abstract sealed class ReceivingEnd<R> extends Consumer permits Receiver, 
      * @throws InterruptedException if the thread is interrupted while it waits
      */
     public Batch recvBatch(int max, Duration timeout) throws InterruptedException {
-        return takeMany(max, nanos(timeout));
+        return batch(takeMany(max, nanos(timeout)));
     }
 
     /** {@return up to {@link #BATCH} messages, those that are there now, or null if there is none} */
     public Batch tryRecvBatch() {
-        return takeManyNow(BATCH);
+        return tryRecvBatch(BATCH);
     }
 
     /**
@@ -99,7 +99,8 @@ public abstract sealed class ReceivingEnd<R> extends Consumer permits Receiver, 
      * @param max at least 1
      */
     public Batch tryRecvBatch(int max) {
-        return takeManyNow(max);
+        int count = takeManyNow(max);
+        return count == 0 ? null : batch(count);
     }
 
     /**

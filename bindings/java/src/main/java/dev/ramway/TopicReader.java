@@ -313,8 +313,8 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
     }
 
     @Override
-    Batch noBatch(Holder h) {
-        return nothing(h, emptied);
+    void noneGathered(Holder h) {
+        nothing(h, emptied);
     }
 
     @Override
