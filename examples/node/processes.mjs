@@ -48,15 +48,18 @@ export class Program {
    * @param {string[]} command
    * @param {Record<string, string>} environment in addition to this process's
    * @param {string} [directory] where it runs
+   * @param {'ignore' | 'pipe'} stdin what its standard input is: at its end at once, or open until the test ends it
    */
-  constructor(t, command, environment, directory) {
+  constructor(t, command, environment, directory, stdin = 'ignore') {
     const [file, ...args] = command;
     this.name = command.join(' ');
     const env = { ...process.env, ...environment };
-    this.child = spawn(file, args, { env, cwd: directory, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.child = spawn(file, args, { env, cwd: directory, stdio: [stdin, 'pipe', 'pipe'] });
     this.ended = once(this.child, 'close').then(([code, signal]) => signal ?? code);
-    createInterface({ input: this.child.stdout }).on('line', (line) => this.lines.push(line));
-    this.child.stderr.setEncoding('utf8').on('data', (text) => (this.complaints += text));
+    const { stdout, stderr } = this.child;
+    assert.ok(stdout && stderr);
+    createInterface({ input: stdout }).on('line', (line) => this.lines.push(line));
+    stderr.setEncoding('utf8').on('data', (text) => (this.complaints += text));
     t.after(() => this.kill());
   }
 

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocket } from 'ws';
+import { launch } from '../browser.mjs';
 import { LONG, Program, place, rust, until } from '../processes.mjs';
-import { launch } from './browser.mjs';
 import { intact, PREFIX, parse } from './frame.mjs';
 
 const RATE = '60';

@@ -1,4 +1,5 @@
 // One browser. It says what it has drawn, and gets no more than two pictures ahead of that.
+import { end } from '../pages.mjs';
 import { prefix } from './frame.mjs';
 
 /** Pictures on the way: one is drawn while the next one travels. More would only be older when they are seen. */
@@ -58,10 +59,7 @@ export class Viewer {
   }
 
   close() {
-    this.#socket.close(1001, 'the server ends');
-    // One that hangs does not answer.
-    const late = setTimeout(() => this.#socket.terminate(), 1000);
-    this.#socket.once('close', () => clearTimeout(late));
+    end(this.#socket, 'the server ends');
   }
 
   /** @returns {boolean} whether it made sense */
