@@ -118,6 +118,7 @@ namespace Ramway.Tests
                 using Publisher tx = Publisher.Create(name, new TopicOptions { Timestamps = true, MayEject = o.MayEject });
                 using Subscriber rx = Subscriber.Open(name, o);
                 byte[] payload = new byte[300], buffer = new byte[300];
+                var room = new System.Buffers.ArrayBufferWriter<byte>(1024);
                 None("send and receive, " + what, () =>
                 {
                     tx.Send(1, payload);
@@ -146,6 +147,15 @@ namespace Ramway.Tests
                     {
                         buffer[0] = m.Data[0];
                     }
+                });
+                None("a batch writer and appended, " + what, () =>
+                {
+                    BatchWriter batch = tx.StartBatch();
+                    batch.Add(1, 300);
+                    batch.Flush();
+                    batch.Dispose();
+                    buffer[0] = (byte)rx.RecvAppend(room).Length;
+                    room.Clear();
                 });
             }
         }

@@ -212,7 +212,8 @@ namespace Ramway.Tests
                 publisher.SkipSeq(3);
                 publisher.Send(7, 9, new byte[] { 1, 2, 3 });
                 Check.Fails(ErrorKind.TooLarge, () => subscriber.RecvInto(new byte[2], out _), "still there");
-                Check.Throws<InvalidOperationException>(() => subscriber.RecvAppend(new Broken()));
+                Check.Throws<InvalidOperationException>(() => subscriber.RecvAppend(new Broken(0)));
+                Check.Throws<InvalidOperationException>(() => subscriber.RecvAppend(new Broken(3)));
                 byte[] buffer = new byte[5];
                 Check.Equal(3, subscriber.RecvInto(buffer, out MessageInfo info), "length");
                 Check.Equal(4ul, info.Seq, "number");
@@ -225,15 +226,63 @@ namespace Ramway.Tests
             }
         }
 
+        [Test]
+        private static unsafe void AMessageThatIsCopiedAnywayIsAppendedByOneCopy()
+        {
+            using var folder = new Folder();
+            foreach (TopicOptions o in new[] { By(Policy.Lossy), By(Policy.Latest), new TopicOptions { MayEject = true } })
+            {
+                string name = folder.At("topic" + o.Policy);
+                using Publisher publisher = Publisher.Create(name, new TopicOptions { MayEject = o.MayEject });
+                using Subscriber subscriber = Subscriber.Open(name, o);
+                foreach (int length in new[] { 0, 5, 100_000 })
+                {
+                    byte[] sent = Enumerable.Range(0, length).Select(i => (byte)(i * 7)).ToArray();
+                    publisher.Send(1, sent);
+                    byte[] room = new byte[length + 1];
+                    fixed (byte* at = room)
+                    {
+                        var writer = new Broken(room);
+                        Check.Equal(length, subscriber.RecvAppend(writer).Length, "length");
+                        Check.Equal(length, writer.Asked, "asked for");
+                        Check.Same(sent, room.AsSpan(0, length), "appended");
+                        Check.That(length == 0 || subscriber.FrameAt(0).Data == at, "it went there straight");
+                    }
+                }
+            }
+        }
+
+        /// <summary>A writer that has so much room, and whose Advance throws unless it was given the room.</summary>
         private sealed class Broken : IBufferWriter<byte>
         {
-            public void Advance(int count)
+            private readonly byte[] _room;
+            private readonly bool _advances;
+
+            internal Broken(int room) => _room = new byte[room];
+
+            internal Broken(byte[] room)
             {
+                _room = room;
+                _advances = true;
             }
 
-            public Memory<byte> GetMemory(int sizeHint = 0) => throw new InvalidOperationException();
+            internal int Asked { get; private set; }
 
-            public Span<byte> GetSpan(int sizeHint = 0) => throw new InvalidOperationException();
+            public void Advance(int count)
+            {
+                if (!_advances)
+                {
+                    throw new InvalidOperationException();
+                }
+            }
+
+            public Memory<byte> GetMemory(int sizeHint = 0)
+            {
+                Asked += sizeHint;
+                return sizeHint <= _room.Length ? _room : throw new InvalidOperationException();
+            }
+
+            public Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
         }
 
         [Test]
@@ -294,7 +343,7 @@ namespace Ramway.Tests
         }
 
         private static string Numbered(Subscriber subscriber, int index) =>
-            subscriber.StampOf(index).Seq + ":" + subscriber.FrameAt(index).Tag;
+            subscriber.FrameAt(index).Stamp.Seq + ":" + subscriber.FrameAt(index).Tag;
 
         [Test]
         private static void ABatchOfASubscriberThatWasOvertakenGoesOn()

@@ -102,7 +102,8 @@ namespace Ramway
             {
                 peer = &attachment.Topic->Publisher;
                 ownWait = (uint*)&area->Word;
-                peerWait = &area->Wait;
+                // Of those that read, the publisher waits for a reliable one only.
+                peerWait = options.Policy == Policy.Reliable ? &area->Wait : &Nobody->Wait;
                 wait = new Waiter(options.Wait, ownWait, options.ReadOnly ? Waiter.Sharing.ReadOnly : Waiter.Sharing.Counted);
             }
         }
@@ -206,7 +207,7 @@ namespace Ramway
         /// <summary>After a publish: whether the peer sleeps or has changed its flags.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         private protected bool PeerSleepsOrChanged() =>
-            Volatile.Read(ref peer->Wait) != 0 || Volatile.Read(ref peer->Flags) != peerFlags;
+            Volatile.Read(ref *peerWait) != 0 || Volatile.Read(ref peer->Flags) != peerFlags;
 
         /// <summary>
         /// Acts on that. What was agreed on just now holds for this publish too: <see cref="PeerChanged"/> fences, and the wait

@@ -54,26 +54,24 @@ namespace Ramway
         public int Length => Frame().Length;
 
         /// <summary>A topic's message's number: the first has 1, and each one more than the one before. 0 in a ring.</summary>
-        public ulong Seq => Stamp.Seq;
+        public ulong Seq => Frame().Stamp.Seq;
 
         /// <summary>
         /// When a topic's message was sent, by the publisher's wall clock, in UTC; null if the publisher does not say (<see
         /// cref="TopicOptions.Timestamps"/>), and in a ring.
         /// </summary>
-        public DateTime? Time => Stamp.When;
+        public DateTime? Time => Frame().Stamp.When;
 
         /// <summary>How many messages of a topic were lost right before this one; 0 in a ring, which loses none.</summary>
-        public ulong Lost => Stamp.Lost;
+        public ulong Lost => Frame().Stamp.Lost;
 
         /// <summary>All of these.</summary>
-        public MessageInfo Info => new MessageInfo(Frame(), receiver!.StampAt(index & int.MaxValue));
-
-        private MessageStamp Stamp
+        public MessageInfo Info
         {
             get
             {
-                Frame();
-                return receiver!.StampAt(index & int.MaxValue);
+                MessageInfo.Of(Frame(), out MessageInfo info);
+                return info;
             }
         }
 
@@ -124,57 +122,73 @@ namespace Ramway
     }
 
     /// <summary>What a copied message was sent with.</summary>
-    public readonly struct MessageInfo
+    public struct MessageInfo
     {
-        internal MessageInfo(in Receiver.Frame frame, in MessageStamp stamp)
+        // Each field is stored where the struct is to be: one that is put together elsewhere is copied by loads that are wider than
+        // the stores before them, and wait for those.
+
+        /// <summary>Of a message that was taken.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        internal static void Of(in Receiver.Frame frame, out MessageInfo info)
         {
-            TypeId = frame.TypeId;
-            Tag = frame.Tag;
-            Length = frame.Length;
-            this.stamp = stamp;
+            info.typeId = frame.TypeId;
+            info.tag = frame.Tag;
+            info.length = frame.Length;
+            info.stamp.Seq = frame.Stamp.Seq;
+            info.stamp.Time = frame.Stamp.Time;
+            info.stamp.Lost = frame.Stamp.Lost;
+        }
+
+        /// <summary>The same in a ring, whose messages say no more.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        internal static void OfRing(in Receiver.Frame frame, out MessageInfo info)
+        {
+            info.typeId = frame.TypeId;
+            info.tag = frame.Tag;
+            info.length = frame.Length;
+            info.stamp = default;
         }
 
         /// <summary>Of a topic's message that was read as the newest.</summary>
-        internal MessageInfo(in FrameHead frame)
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        internal static void Of(in FrameHead frame, out MessageInfo info)
         {
-            TypeId = frame.TypeId;
-            Tag = frame.Tag;
-            Length = (int)frame.Length;
-            stamp = new MessageStamp(frame.Seq, frame.Time, 0);
+            info.typeId = frame.TypeId;
+            info.tag = frame.Tag;
+            info.length = (int)frame.Length;
+            info.stamp.Seq = frame.Seq;
+            info.stamp.Time = frame.Time;
+            info.stamp.Lost = 0;
         }
 
-        private readonly MessageStamp stamp;
+        private uint typeId;
+        private int length;
+        private ulong tag;
+        private MessageStamp stamp;
 
         /// <summary>The sender's type id.</summary>
-        public uint TypeId { get; }
+        public readonly uint TypeId => typeId;
 
         /// <summary>The sender's tag, 0 if it gave none.</summary>
-        public ulong Tag { get; }
+        public readonly ulong Tag => tag;
 
         /// <summary>The number of bytes of payload.</summary>
-        public int Length { get; }
+        public readonly int Length => length;
 
         /// <summary>A topic's message's number; 0 in a ring.</summary>
-        public ulong Seq => stamp.Seq;
+        public readonly ulong Seq => stamp.Seq;
 
         /// <summary>When a topic's message was sent, in UTC; null if the publisher does not say, and in a ring.</summary>
-        public DateTime? Time => stamp.When;
+        public readonly DateTime? Time => stamp.When;
 
         /// <summary>How many messages of a topic were lost right before this one; 0 in a ring.</summary>
-        public ulong Lost => stamp.Lost;
+        public readonly ulong Lost => stamp.Lost;
     }
 
     /// <summary>What a topic's frame says besides what a ring's does, and the gap before it.</summary>
     internal struct MessageStamp
     {
         internal ulong Seq, Time, Lost;
-
-        internal MessageStamp(ulong seq, ulong time, ulong lost)
-        {
-            Seq = seq;
-            Time = time;
-            Lost = lost;
-        }
 
         /// <summary>A tick is 100 ns. Anything may have been written there: what no DateTime holds is none.</summary>
         internal readonly DateTime? When => Time == 0 || Time / 100 > (ulong)(DateTime.MaxValue - DateTime.UnixEpoch).Ticks

@@ -38,6 +38,8 @@ namespace Ramway
             internal ulong Tag;
             internal int Length;
             internal uint TypeId;
+            /// <summary>What a topic's message says besides; in a ring all zero, and not touched.</summary>
+            internal MessageStamp Stamp;
         }
 
         // head is where the next frame begins; from released, which the shared word holds, to head is out.
@@ -192,7 +194,7 @@ namespace Ramway
         }
 
         /// <summary>
-        /// Gives up to max messages, those that are there, and waits for the first one without a limit. The receiver keeps 24
+        /// Gives up to max messages, those that are there, and waits for the first one without a limit. The receiver keeps 48
         /// bytes for each message, which the next batch uses again.
         /// </summary>
         /// <exception cref="RamwayException">As for Recv, and InvalidArgument for a max below 1.</exception>
@@ -282,21 +284,17 @@ namespace Ramway
             try
             {
                 Array.Resize(ref frames, (int)Math.Min(Math.Max(16, 2L * frames.Length), max));
-                if (this is Subscriber topic)
-                {
-                    topic.GrowStamps(frames.Length);
-                }
             }
             catch
             {
-                StepBack();
+                StepBack(frames.Length);
                 LeaveEmpty();
                 throw;
             }
         }
 
-        /// <summary>What was taken and not released is there again.</summary>
-        private protected virtual void StepBack() => head = released;
+        /// <summary>What was taken and not released, so many messages, is there again.</summary>
+        private protected virtual void StepBack(int count) => head = released;
 
         /// <summary>
         /// Copies the next message and releases it, and gives its length. Each byte in the ring is read once, by the copy: the one
@@ -310,17 +308,18 @@ namespace Ramway
             CancellationToken cancellationToken = default)
         {
             WaitLimit.Check(timeout);
-            if (this is Subscriber topic && topic.CopiesOut)
+            bool there = false;
+            if (this is Subscriber { CopiesOut: true } topic)
             {
-                topic.TakeInto(buffer, WaitLimit.Of(timeout, cancellationToken), out info);
-                return info.Length;
+                info = default;
+                topic.TakeTo(buffer, WaitLimit.Of(timeout, cancellationToken), out there);
             }
-            if (!Enter() || !HasFrame())
+            else if (!Enter() || !HasFrame())
             {
                 info = default;
                 Next(timeout, cancellationToken);
             }
-            Copy(buffer, out info);
+            Copy(buffer, there, out info);
             return info.Length;
         }
 
@@ -328,16 +327,15 @@ namespace Ramway
         /// <exception cref="RamwayException">As for Recv, and TooLarge.</exception>
         public bool TryRecvInto(Span<byte> buffer, out MessageInfo info)
         {
-            if (this is Subscriber topic && topic.CopiesOut)
-            {
-                return topic.TakeInto(buffer, WaitLimit.None, out info);
-            }
-            if ((!Enter() || !HasFrameNow()) && !TryNext())
+            bool there = false;
+            if (this is Subscriber { CopiesOut: true } topic
+                ? !topic.TakeTo(buffer, WaitLimit.None, out there)
+                : (!Enter() || !HasFrameNow()) && !TryNext())
             {
                 info = default;
                 return false;
             }
-            Copy(buffer, out info);
+            Copy(buffer, there, out info);
             return true;
         }
 
@@ -352,15 +350,20 @@ namespace Ramway
             {
                 throw new ArgumentNullException(nameof(writer));
             }
-            // Outside of the guard, because the writer is the caller's code.
-            using Message message = Recv(timeout, cancellationToken);
+            bool there = false;
+            using Message message = this is Subscriber { CopiesOut: true } topic
+                ? topic.RecvTo(writer, WaitLimit.Of(timeout, cancellationToken), out there)
+                : Recv(timeout, cancellationToken);
             try
             {
-                ReadOnlySpan<byte> bytes = message.Data;
-                if (bytes.Length > 0)
+                // Outside of the guard, because the writer is the caller's code.
+                if (message.Length > 0)
                 {
-                    bytes.CopyTo(writer.GetSpan(bytes.Length));
-                    writer.Advance(bytes.Length);
+                    if (!there)
+                    {
+                        message.Data.CopyTo(writer.GetSpan(message.Length));
+                    }
+                    writer.Advance(message.Length);
                 }
                 return message.Info;
             }
@@ -371,20 +374,30 @@ namespace Ramway
             }
         }
 
-        /// <summary>Copies the frame that was taken, releases it and leaves the guard.</summary>
-        private protected void Copy(Span<byte> buffer, out MessageInfo info)
+        /// <summary>Copies the frame that was taken, unless it is there, releases it and leaves the guard.</summary>
+        private void Copy(Span<byte> buffer, bool there, out MessageInfo info)
         {
             ref readonly Frame frame = ref frames[0];
-            info = new MessageInfo(frame, this is Subscriber topic ? topic.StampOf(0) : default);
+            if (this is Subscriber)
+            {
+                MessageInfo.Of(frame, out info);
+            }
+            else
+            {
+                MessageInfo.OfRing(frame, out info);
+            }
             if (frame.Length > buffer.Length)
             {
-                StepBack();
+                StepBack(1);
                 RamwayException e = Fail(ErrorKind.TooLarge, "a message of " + frame.Length + " bytes does not fit into a " +
                     "buffer of " + buffer.Length + "; it is still there");
                 guard.Leave();
                 throw e;
             }
-            new ReadOnlySpan<byte>(frame.Data, frame.Length).CopyTo(buffer);
+            if (!there)
+            {
+                new ReadOnlySpan<byte>(frame.Data, frame.Length).CopyTo(buffer);
+            }
             GiveBack();
             guard.Leave();
         }
@@ -397,75 +410,6 @@ namespace Ramway
         /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
         public OwnedMessage RecvMemory(TimeSpan? timeout = null, CancellationToken cancellationToken = default) =>
             new OwnedMessage(Recv(timeout, cancellationToken).ToLease());
-
-        /// <summary>
-        /// The messages one after another, each released after the loop's body (or earlier, by the body). The loop ends when the
-        /// sender has closed, or the ring's name was removed under it. It throws as <see cref="Recv()"/> does otherwise.
-        /// </summary>
-        public MessageSequence ReadAll(CancellationToken cancellationToken = default) =>
-            new MessageSequence(this, null, cancellationToken);
-
-        /// <summary>
-        /// The same, and waits for each message no longer than the time-out (null: without a limit): then the loop ends by an
-        /// exception of the kind TimedOut.
-        /// </summary>
-        public MessageSequence ReadAll(TimeSpan? timeout, CancellationToken cancellationToken = default)
-        {
-            WaitLimit.Check(timeout);
-            return new MessageSequence(this, timeout, cancellationToken);
-        }
-
-        /// <summary>What <see cref="ReadAll(CancellationToken)"/> gives, for foreach.</summary>
-        public readonly struct MessageSequence
-        {
-            private readonly Receiver receiver;
-            private readonly TimeSpan? timeout;
-            private readonly CancellationToken token;
-
-            internal MessageSequence(Receiver receiver, TimeSpan? timeout, CancellationToken token)
-            {
-                this.receiver = receiver;
-                this.timeout = timeout;
-                this.token = token;
-            }
-
-            /// <summary>For foreach.</summary>
-            public Enumerator GetEnumerator() => new Enumerator(this);
-
-            /// <summary>For foreach.</summary>
-            public ref struct Enumerator
-            {
-                private readonly MessageSequence all;
-
-                internal Enumerator(MessageSequence all)
-                {
-                    this.all = all;
-                    Current = default;
-                }
-
-                /// <summary>The message.</summary>
-                public Message Current { get; private set; }
-
-                /// <summary>Releases the message and waits for the next one.</summary>
-                public bool MoveNext()
-                {
-                    Current.Dispose();
-                    Current = default;
-                    try
-                    {
-                        Current = all.receiver.Recv(all.timeout, all.token);
-                        return true;
-                    }
-                    catch (RamwayException e) when (e.Kind == ErrorKind.Closed)
-                    {
-                        return false;
-                    }
-                }
-
-                /// <summary>Releases the message.</summary>
-                public void Dispose() => Current.Dispose();
-            }
-        }
 
         /// <summary>
         /// Why a frame that is there could not be taken; null: it can be tried again. In a ring: no correct sender wrote it.
@@ -487,7 +431,7 @@ namespace Ramway
 
         /// <summary>Likewise by one check.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private bool HasFrameNow() => (head != tail || CheckTail()) && ParseFirst();
+        private protected bool HasFrameNow() => (head != tail || CheckTail()) && ParseFirst();
 
         /// <summary>
         /// The first polls of a wait, which cost less than the general wait: an answer that comes within a microsecond is found
@@ -531,7 +475,7 @@ namespace Ramway
 
         /// <summary>Takes the frame at head, which lies before tail, as the one that is out.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private bool ParseFirst() => this is Subscriber topic ? topic.TakeAt(0) : ParseRing(ref frames[0]);
+        private bool ParseFirst() => this is Subscriber topic ? topic.TakeFirst() : ParseRing(ref frames[0]);
 
         /// <summary>
         /// Reads the frame at head, which lies before tail, and steps over it. False: no correct sender wrote it.
@@ -574,7 +518,7 @@ namespace Ramway
             Publish(headWord, end);
             released = end;
             // By the tail last seen, which may be behind: then this says "free" too often, never too rarely.
-            if (tail - end <= wakeBelow && (PeerSleepsOrChanged() || this is Subscriber topic && topic.PublisherSleeps))
+            if (tail - end <= wakeBelow && PeerSleepsOrChanged())
             {
                 ServePeer();
             }
@@ -609,7 +553,7 @@ namespace Ramway
         {
             if (guard.Holds(ticket))
             {
-                StepBack();
+                StepBack(1);
                 guard.End(ticket);
                 if (guard.IsShut)
                 {
@@ -683,9 +627,6 @@ namespace Ramway
         }
 
         private protected virtual ulong Unread() => Volatile.Read(ref *tailWord) - released;
-
-        /// <summary>What a topic's message says besides; of a ring's all 0.</summary>
-        internal MessageStamp StampAt(int index) => this is Subscriber topic ? topic.StampOf(index) : default;
 
         /// <summary>Where a message lies that is to be kept as memory that can be written.</summary>
         internal virtual byte* WritableAt(int index) => frames[index].Data;

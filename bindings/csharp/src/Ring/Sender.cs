@@ -357,7 +357,15 @@ namespace Ramway
         private void Put(uint typeId, ReadOnlySpan<byte> data, ulong tag)
         {
             data.CopyTo(new Span<byte>(Payload, data.Length));
-            CommitAndFlush((uint)data.Length, typeId, tag);
+            if (this is Publisher topic)
+            {
+                topic.Deliver((uint)data.Length, typeId, tag);
+            }
+            else
+            {
+                CommitToRing((uint)data.Length, typeId, tag);
+                FlushRing();
+            }
             guard.Leave();
         }
 

@@ -144,11 +144,16 @@ namespace Ramway
         }
 
         /// <summary>The same, and makes it visible.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
         internal void CommitAndPublish(uint length, uint typeId, ulong tag)
         {
             CommitNumbered(length, typeId, tag);
             PublishCommitted();
         }
+
+        /// <summary>The same as a call: what a send is made of stays short enough to become part of the loop around it.</summary>
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        internal void Deliver(uint length, uint typeId, ulong tag) => CommitAndPublish(length, typeId, tag);
 
         /// <summary>Wall clock, nanoseconds since 1970; 0 if this publisher does not stamp.</summary>
         internal override ulong TimeToStamp => timestamps ? (ulong)(DateTime.UtcNow - DateTime.UnixEpoch).Ticks * 100 : 0;

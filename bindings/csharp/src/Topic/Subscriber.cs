@@ -285,9 +285,6 @@ namespace Ramway
         /// <summary>The join has said so.</summary>
         private protected override uint AnnounceSelf() => join.Epoch;
 
-        /// <summary>Whether a publisher sleeps that this one can hold up: its futex is not in its role's line.</summary>
-        internal bool PublisherSleeps => gates && Volatile.Read(ref *peerWait) != 0;
-
         private protected override void WakePeer()
         {
             if (writable)
