@@ -30,6 +30,7 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
     final long slot;
     /** The publisher waits for this subscriber. */
     final boolean gates;
+    private final long positionWord;
     /** Messages are copied as they are received, because they can be overwritten while they are read. */
     private final boolean copies;
     /** This side may write to the subscribers' area. */
@@ -62,6 +63,7 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
         log = new TopicLog(a, this);
         policy = topic.policy;
         gates = policy == Policy.RELIABLE;
+        positionWord = ring + (policy == Policy.LATEST ? Facts.OFF_TOPIC_LAST : Facts.OFF_TOPIC_TAIL);
         copies = a.payloads() != a.data;
         writable = !topic.readOnly;
         durable = topic.durable;
@@ -96,7 +98,7 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
 
     @Override
     long positionWord() {
-        return policy == Policy.LATEST ? ring + Facts.OFF_TOPIC_LAST : ring + Facts.OFF_TOPIC_TAIL;
+        return positionWord;
     }
 
     @Override
@@ -115,6 +117,10 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
     /** Only forward, in whole alignment steps; of what gates, up to released + capacity. A lossy one may be any number of laps behind. */
     @Override
     boolean takeTail(long now) {
+        if (!copies) {
+            // Reliable, and never ejected: a ring's rule.
+            return super.takeTail(now);
+        }
         if (policy == Policy.LATEST) {
             // Acquire, in this order: tail is not older than last.
             return now != seen && now != log.tail();
