@@ -95,10 +95,16 @@ peer() {
     cargo build --quiet $locked --release -p ramway-node-peer
 }
 
+# The command that some tests talk to.
+command_to_talk_to() {
+    # shellcheck disable=SC2086
+    cargo build --quiet $locked --package ramway-cli --bin ramway
+}
+
 run_tests() {
-    step "the tests' other side" peer || return 1
-    RAMWAY_PEER=$target/release/ramway-node-peer
-    export RAMWAY_PEER
+    step "the tests' other side" peer && step 'the ramway command' command_to_talk_to || return 1
+    RAMWAY_PEER=$target/release/ramway-node-peer RAMWAY_CLI=$target/debug/ramway
+    export RAMWAY_PEER RAMWAY_CLI
     # shellcheck disable=SC2086
     tests 'tests' node test/run.mjs ${RUNTIMES:+--only "$RUNTIMES"} ${ARGS:-}
 }
