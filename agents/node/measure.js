@@ -202,7 +202,17 @@ function look({ tx, rx, size, count, samples }) {
   }
 }
 
-const loops = { ping: trips.ping, echo: trips.echo, send, receive, show, look };
+/** The newest message of a topic, again and again. */
+function latest({ rx, count, group, check, stamps }) {
+  if (rx?.latest === undefined) throw new Refused('do=latest: no subscriber is open');
+  stamps.push(now());
+  for (let left = count; left > 0; left -= group) {
+    for (let n = Math.min(group, left); n > 0; n--) read(check, rx.latest().data);
+    stamps.push(now());
+  }
+}
+
+const loops = { ping: trips.ping, echo: trips.echo, send, receive, latest, show, look };
 
 export async function measure({ tx, rx }, line) {
   const [what, how, wait] = [line.text('do'), line.text('how'), line.text('wait', 'hybrid')];
@@ -212,9 +222,9 @@ export async function measure({ tx, rx }, line) {
   const loop = (wait === 'spin' && trips[`${what}Sync`]) || loops[what];
   if (loop === undefined) throw new Refused(`do=${what}`);
   for (const end of [tx, rx]) if (end) end.wait = wait;
-  const many = what === 'receive' || what === 'show' || what === 'look' ? [] : messages(size, count);
+  const many = ['receive', 'latest', 'show', 'look'].includes(what) ? [] : messages(size, count);
   const groups = grouped(many, what === 'ping' || what === 'echo' ? group : batch > 1 ? batch : count);
-  const plan = { tx, rx, how, size, count, batch, groups, check: Int32Array.of(1, 0), stamps: [], samples: [] };
+  const plan = { tx, rx, how, size, count, batch, group, groups, check: Int32Array.of(1, 0), stamps: [], samples: [] };
   say('ready');
   // The other side is told first: it waits by then.
   if (what === 'ping' || what === 'send' || what === 'show') await nextLine();

@@ -92,6 +92,19 @@ const ROWS: &[Row] = &[
         "to a receiver in Rust: trySend, and send where there is no room; sendBatch",
         streams,
     ),
+    topic(
+        "rust",
+        "node",
+        "topic-rust-node",
+        "from a publisher in Rust, a reliable subscriber: for await over messages, or over batches by batch.bytes",
+    ),
+    topic(
+        "node",
+        "rust",
+        "topic-node-rust",
+        "to a reliable subscriber in Rust: trySend, and send where there is no room; sendBatch",
+    ),
+    latest("node", "latest-node", "from a publisher in Rust: latest, and its data"),
     ring(
         "java",
         "java",

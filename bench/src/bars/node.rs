@@ -6,6 +6,7 @@ use crate::report::Bar;
 pub(super) fn bars(run: &Run<'_>) -> Vec<Bar> {
     let (ring, into, net) = ("ring-node", "ring-into-node", "net-node");
     let (from_rust, to_rust) = ("ring-rust-node", "ring-node-rust");
+    let (subscriber, publisher) = ("topic-rust-node", "topic-node-rust");
     let per_second = |what: &str, group: &str, mechanism: &str, least: f64| {
         run.below(what, group, mechanism, &format!("≥ {least} M/s"), |figures| {
             (format!("{:.1} M/s", figures.ops_per_s / 1e6), figures.ops_per_s >= least * 1e6)
@@ -33,5 +34,10 @@ pub(super) fn bars(run: &Run<'_>) -> Vec<Bar> {
         view("512 MiB", "node-view-512M"),
         per_second("Node.js: one way to Rust, trySend", "node-to-rust-32-each", to_rust, 5.0),
         per_second("Node.js: one way to Rust, sendBatch", "node-to-rust-32-batch", to_rust, 5.0),
+        run.rate("Node.js: a topic from Rust, for await over messages", each, subscriber, from_rust, 0.9),
+        run.rate("Node.js: a topic from Rust, for await over batches", batch, subscriber, from_rust, 0.9),
+        run.rate("Node.js: a topic to Rust, trySend", "node-to-rust-32-each", publisher, to_rust, 0.9),
+        run.rate("Node.js: a topic to Rust, sendBatch", "node-to-rust-32-batch", publisher, to_rust, 0.9),
+        within("Node.js: the newest value, 64 B", "node-latest-64", "latest-node", "≤ 250 ns", 250.0),
     ]
 }
