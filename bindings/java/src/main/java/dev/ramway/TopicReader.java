@@ -117,7 +117,7 @@ abstract sealed class TopicReader extends ReceivingEnd<TopicMeta> permits Subscr
     /** Only forward, in whole alignment steps; of what gates, up to released + capacity. A lossy one may be any number of laps behind. */
     @Override
     boolean takeTail(long now) {
-        if (!copies) {
+        if (!copies && !lagged) {
             // Reliable, and never ejected: a ring's rule.
             return super.takeTail(now);
         }
