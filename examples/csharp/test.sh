@@ -160,18 +160,18 @@ dashboard() { # LOG ARGUMENT...
     children="$children $started"
 }
 
-# Three sensors at three rates, one look at all of them: the newest value of each, whatever its rate, and no garbage.
+# Three sensors at three rates, one dashboard of all of them: the newest value of each, whatever its rate, and no garbage.
 shows_the_newest_of_each_sensor() {
     for sensor in slow:20000 quick:1000 rapid:50; do
         dashboard "$1.${sensor%:*}" sensor "${sensor%:*}" --period "${sensor#*:}"
     done
-    dashboard "$1" watch slow quick rapid missing --every 200 --looks 15
+    dashboard "$1" watch slow quick rapid missing --every 200 --updates 15
     wait "$started" || { cat "$1"; return 1; }
     tail -n 6 "$1"
-    holds 'a look each time' "$(grep -c '^look' "$1") == 15" &&
-        holds 'nothing allocated by looks' "$(grep -c ': 0 bytes' "$1") >= 14" &&
+    holds 'a table each time' "$(grep -c '^update' "$1") == 15" &&
+        holds 'nothing allocated by updates' "$(grep -c ': 0 bytes' "$1") >= 14" &&
         says "$1" '^missing *not there yet' || return 1
-    # Of the last look: topic, value, age, new, number.
+    # Of the last update: topic, value, age, new, number.
     for topic in slow quick rapid; do
         number=$(tail -n 4 "$1" | awk "\$1 == \"$topic\" { print \$5 }")
         new=$(tail -n 4 "$1" | awk "\$1 == \"$topic\" { print \$4 }")

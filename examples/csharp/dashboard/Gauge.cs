@@ -4,7 +4,7 @@ using Ramway;
 namespace Dashboard
 {
     /// <summary>
-    /// One row: the newest value of one topic. It costs the sensor nothing, however many dashboards look, and it allocates nothing
+    /// One row: the newest value of one topic. It costs the sensor nothing, however many dashboards read it, and it allocates nothing
     /// while the sensor is there.
     /// </summary>
     internal sealed class Gauge : IDisposable
@@ -25,7 +25,7 @@ namespace Dashboard
         /// <summary>How old the newest value is.</summary>
         internal TimeSpan Age { get; private set; }
 
-        /// <summary>How many values came since the last look; one of them is shown.</summary>
+        /// <summary>How many values came since the last update; one of them is shown.</summary>
         internal ulong New { get; private set; }
 
         internal string Name => name;
@@ -33,8 +33,8 @@ namespace Dashboard
         /// <summary>Its topic was found.</summary>
         internal bool IsOpen => subscriber != null;
 
-        /// <summary>Looks once. Never waits.</summary>
-        internal void Look()
+        /// <summary>Reads the newest value. Never waits.</summary>
+        internal void Read()
         {
             New = 0;
             if (subscriber == null && !Open())

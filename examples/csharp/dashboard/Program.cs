@@ -9,12 +9,12 @@ using Ramway;
 namespace Dashboard
 {
     /// <summary>
-    /// The newest values of many sensors, a row for each: `dashboard watch TOPIC... [--every MILLISECONDS] [--looks COUNT]`. A sensor
+    /// The newest values of many sensors, a row for each: `dashboard watch TOPIC... [--every MILLISECONDS] [--updates COUNT]`. A sensor
     /// for it, of which there may be any number at any rate: `dashboard sensor TOPIC [--period MICROSECONDS] [--count COUNT]`.
     /// </summary>
     internal static class Program
     {
-        private const string Usage = "usage: dashboard watch TOPIC... [--every MILLISECONDS] [--looks COUNT]\n" +
+        private const string Usage = "usage: dashboard watch TOPIC... [--every MILLISECONDS] [--updates COUNT]\n" +
             "       dashboard sensor TOPIC [--period MICROSECONDS] [--count COUNT]";
 
         private static async Task<int> Main(string[] arguments)
@@ -23,7 +23,7 @@ namespace Dashboard
             var names = new List<string>();
             var numbers = new Dictionary<string, long>
             {
-                ["--every"] = 500, ["--looks"] = long.MaxValue, ["--period"] = 1000, ["--count"] = long.MaxValue,
+                ["--every"] = 500, ["--updates"] = long.MaxValue, ["--period"] = 1000, ["--count"] = long.MaxValue,
             };
             for (int i = 1; i < arguments.Length; i++)
             {
@@ -51,7 +51,7 @@ namespace Dashboard
                 switch (arguments.FirstOrDefault())
                 {
                     case "watch" when names.Count > 0:
-                        await Watch(names, TimeSpan.FromMilliseconds(numbers["--every"]), numbers["--looks"], stop.Token);
+                        await Watch(names, TimeSpan.FromMilliseconds(numbers["--every"]), numbers["--updates"], stop.Token);
                         return 0;
                     case "sensor" when names.Count == 1:
                         Measure(names[0], numbers["--period"], numbers["--count"], stop.Token);
@@ -70,13 +70,13 @@ namespace Dashboard
             }
         }
 
-        /// <summary>Looks at all of them again and again. This is what the ExecuteAsync of a BackgroundService would hold.</summary>
-        private static async Task Watch(List<string> names, TimeSpan every, long looks, CancellationToken stop)
+        /// <summary>Reads all of them again and again. This is what the ExecuteAsync of a BackgroundService would hold.</summary>
+        private static async Task Watch(List<string> names, TimeSpan every, long updates, CancellationToken stop)
         {
             List<Gauge> gauges = names.Select(name => new Gauge(name)).ToList();
             try
             {
-                for (long look = 1; look <= looks; look++)
+                for (long update = 1; update <= updates; update++)
                 {
                     await Task.Delay(every, stop);
                     long allocated = 0;
@@ -85,10 +85,10 @@ namespace Dashboard
                         // Opening allocates, and so does finding nothing to open.
                         bool there = gauge.IsOpen;
                         long before = GC.GetAllocatedBytesForCurrentThread();
-                        gauge.Look();
+                        gauge.Read();
                         allocated += there ? GC.GetAllocatedBytesForCurrentThread() - before : 0;
                     }
-                    Show(gauges, look, allocated);
+                    Show(gauges, update, allocated);
                 }
             }
             finally
@@ -97,14 +97,14 @@ namespace Dashboard
             }
         }
 
-        private static void Show(List<Gauge> gauges, long look, long allocated)
+        private static void Show(List<Gauge> gauges, long update, long allocated)
         {
             if (!Console.IsOutputRedirected)
             {
                 // From the top again.
                 Console.Write("\x1b[H\x1b[J");
             }
-            Console.WriteLine($"look {look}: {allocated} bytes allocated");
+            Console.WriteLine($"update {update}: {allocated} bytes allocated");
             Console.WriteLine("topic                     value      age ms     new      number");
             foreach (Gauge g in gauges)
             {
@@ -115,7 +115,7 @@ namespace Dashboard
             }
         }
 
-        /// <summary>A slow wave, measured at its rate. It never waits for anybody who looks.</summary>
+        /// <summary>A slow wave, measured at its rate. It never waits for a dashboard.</summary>
         private static void Measure(string name, long period, long count, CancellationToken stop)
         {
             using Publisher publisher = Publisher.OpenOrCreate(name, new TopicOptions

@@ -252,7 +252,7 @@ namespace Ramway
                 {
                     at = log.LastAndTail(out end);
                 }
-                return Look(at, end, gates, 0, out FrameHead found) == Outcome.Whole ? (int)found.Length : 0;
+                return ReadHead(at, end, gates, 0, out FrameHead found) == Outcome.Whole ? (int)found.Length : 0;
             }
             finally
             {
@@ -297,7 +297,7 @@ namespace Ramway
         /// the slot gates, it is. expected: the lowest number that it can have.
         /// </summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private Outcome Look(ulong at, ulong end, bool kept, ulong expected, out FrameHead found)
+        private Outcome ReadHead(ulong at, ulong end, bool kept, ulong expected, out FrameHead found)
         {
             if (!Layout.IsTopicPosition(at, align))
             {
@@ -326,7 +326,7 @@ namespace Ramway
         private Outcome CopyFrame(int index, ulong at, ulong end, ulong expected, out FrameHead found)
         {
             bool kept = gates && expected != 0;
-            Outcome o = Look(at, end, kept, expected, out found);
+            Outcome o = ReadHead(at, end, kept, expected, out found);
             if (o != Outcome.Whole)
             {
                 return o;
@@ -376,7 +376,7 @@ namespace Ramway
                     break;
                 }
                 FrameHead found;
-                Outcome o = to == null ? CopyFrame(0, at, end, 0, out found) : Look(at, end, false, 0, out found);
+                Outcome o = to == null ? CopyFrame(0, at, end, 0, out found) : ReadHead(at, end, false, 0, out found);
                 if (to != null && o == Outcome.Whole)
                 {
                     o = found.Length > room ? Outcome.TooLong : CopyOut(at, false, found.Length, to);
