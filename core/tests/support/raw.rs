@@ -91,10 +91,22 @@ pub fn wait_for_the_end(mut socket: &UnixStream) {
 
 /// A correct connector up to WELCOME: the memory, which nobody has acknowledged yet.
 pub fn greet(socket: &UnixStream) -> (OwnedFd, u64) {
+    try_greet(socket).expect("WELCOME")
+}
+
+/// [`greet`], or the error number with which it is refused.
+pub fn try_greet(socket: &UnixStream) -> Result<(OwnedFd, u64), u32> {
     send(socket, &message(HELLO, 0, 0));
-    let (bytes, memory) = receive(socket).expect("WELCOME");
-    assert_eq!(bytes[0x10], WELCOME as u8);
-    (memory.expect("a descriptor with WELCOME"), u64::from_le_bytes(bytes[0x20..0x28].try_into().unwrap()))
+    let (bytes, memory) = receive(socket).expect("an answer to HELLO");
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    match bytes[0x10] {
+        code if code == REFUSE as u8 => Err(word(0x14)),
+        code => {
+            assert_eq!(code, WELCOME as u8);
+            let size = u64::from_le_bytes(bytes[0x20..0x28].try_into().unwrap());
+            Ok((memory.expect("a descriptor with WELCOME"), size))
+        }
+    }
 }
 
 /// A bus segment's header page with these rings: `(data_offset, capacity, align)`.
