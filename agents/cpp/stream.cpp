@@ -66,7 +66,7 @@ class seen {
         next_ = found;
         lost_ += gap;
     }
-    // It was ejected, which cost so many messages.
+    // Reports how many messages an ejection cost.
     void lagged(std::uint64_t lost) {
         say("lagged lost=", lost);
         lost_ += static_cast<std::int64_t>(lost);

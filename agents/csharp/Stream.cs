@@ -249,7 +249,7 @@ namespace Ramway.Agents
             lost += (long)m.Lost;
         }
 
-        /// <summary>It was ejected, which cost so many messages.</summary>
+        /// <summary>Reports how many messages an ejection cost.</summary>
         private void Lagged(long more)
         {
             Agent.Say($"lagged lost={more}");

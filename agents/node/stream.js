@@ -106,7 +106,7 @@ class Seen {
     this.lost += frame.lost;
   }
 
-  /** It was ejected, which cost so many messages. */
+  /** Reports how many messages an ejection cost. */
   lagged(lost) {
     say(`lagged lost=${lost}`);
     this.lost += lost;

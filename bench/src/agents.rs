@@ -377,7 +377,7 @@ impl Pair {
         };
         let [leads, follows] = halves.map(|half| self.measure(half, burst));
         let mut watched = Vec::new();
-        // Whoever has published the value does nothing meanwhile.
+        // The publisher of the value is idle meanwhile.
         let mut leading = self.lead.as_mut().filter(|_| burst.test != Test::Latest);
         if let Some(lead) = &mut leading {
             lead.ask(&leads, "ready", deadline())?;

@@ -143,7 +143,7 @@ private class Seen(private val rx: ReceivingEnd, private val plan: Plan) {
         lost += before
     }
 
-    /** It was ejected, which cost so many messages. */
+    /** Reports how many messages an ejection cost. */
     fun lagged(cost: Long) {
         say("lagged lost=$cost")
         lost += cost

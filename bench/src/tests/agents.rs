@@ -50,7 +50,7 @@ fn bursts_of_agents_arrive() {
         for burst in bursts {
             let outcome = pair.burst(burst, Duration::ZERO).expect("it arrives");
             assert_eq!(outcome.operations, burst.count);
-            // Whoever has published the newest value does nothing meanwhile.
+            // The publisher of the newest value is idle meanwhile.
             let sides = if burst.test == Test::Latest { 1 } else { 2 };
             let used = |of: [u64; 2]| of.into_iter().filter(|&used| used > 0).count();
             assert!(outcome.elapsed_ps > 0 && [outcome.cpu_ns, outcome.peak_rss].map(used) == [sides; 2]);

@@ -293,7 +293,7 @@ namespace Ramway
             }
         }
 
-        /// <summary>What was taken and not released, so many messages, is there again.</summary>
+        /// <summary>This many messages, which were taken and not released, can be received again.</summary>
         private protected virtual void StepBack(int count) => head = released;
 
         /// <summary>
