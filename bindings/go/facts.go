@@ -19,8 +19,11 @@ const (
 	versionMinor = 0
 	// What the creator of a topic writes: the minor version that brought topics.
 	versionMinorTopic = 1
-	// The required feature bits that this version knows. Any other set bit is AbiMismatch.
+	// The required feature bits of everything but an RPC's bus. Any other set bit is AbiMismatch.
 	featuresKnown = 0
+	// A required feature bit, of a bus's segment and in its handshake: the bus carries RPC frames only. Who opens a plain
+	// bus does not know it.
+	featureRpc = 1
 	// In the segment's flags: the last one out leaves the name in place.
 	flagPersistent = 1
 )
@@ -191,8 +194,56 @@ const (
 	handshakeMajor = 1
 	// Any minor version is accepted.
 	handshakeMinor = 0
-	// The required features of the handshake that this version knows.
+	// The required features of a plain bus's handshake. Any other set bit is AbiMismatch.
 	handshakeFeatures = 0
+)
+
+// RPC: type ids and methods of Ramway's own.
+const (
+	// The type id of a CALL: client to server.
+	typeIDCall = 0xFFFF0010
+	// The type id of a REPLY: server to client.
+	typeIDReply = 0xFFFF0011
+	// The type id of a CANCEL: client to server.
+	typeIDCancel = 0xFFFF0012
+	// The type id of a CREDIT: client to server.
+	typeIDCredit = 0xFFFF0013
+	// Bytes of a CALL's and a REPLY's header. Metadata and body follow, each from a multiple of this.
+	rpcHeader = 16
+	// In a REPLY's flags: an element of a stream, more follow.
+	rpcElement = 1
+	// Methods from here up are Ramway's own.
+	methodReserved = 0xFFFF0000
+	// The method that replies with nothing: the server is there and reads.
+	methodPing = 0xFFFF0000
+	// The method that replies with the numbers and names of the server's methods.
+	methodDescribe = 0xFFFF0001
+	// The most calls in flight that a server can allow a client.
+	rpcInFlightMax = 1_048_576
+	// The required features of an RPC's bus, in HELLO, WELCOME and the segment: exactly these.
+	rpcFeatures = 1
+)
+
+// How a call ended, in a final REPLY.
+const (
+	// The call succeeded.
+	rpcOk = 0
+	// The handler replied with an error of its own: a number and a text.
+	rpcApplication = 1
+	// The server has no such method. The call was not run.
+	rpcNoSuchMethod = 2
+	// The call's time was over before it was begun. It was not run.
+	rpcTimedOut = 3
+	// The call was cancelled.
+	rpcCancelled = 4
+	// A limit of the server was reached. The call was not run.
+	rpcOverloaded = 5
+	// The call was run, but its reply is longer than the ring or than the server's limit of bytes.
+	rpcReplyTooLarge = 6
+	// The server is shutting down. The call was not run.
+	rpcDraining = 7
+	// The handler failed in a way that it did not mean to: a panic, an exception.
+	rpcHandlerFailed = 8
 )
 
 // Tensor frames.
@@ -268,6 +319,21 @@ const (
 	permissionGrace = 200 * time.Millisecond
 )
 
+// RPC.
+const (
+	// Calls in flight that a server allows a client, by default.
+	rpcInFlightDefault = 1024
+	// Clients that a server takes at a time, by default.
+	rpcClientsDefault = 128
+	// A server copies at most this many times its capacity for one client, by default, and a client buffers at most this
+	// many times the capacity of replies.
+	rpcBytesFactor = 4
+	// Elements of a stream that may be under way, by default.
+	rpcWindowDefault = 16
+	// Frames that a server takes from one client before it serves the next one, and looks at deadlines.
+	rpcFramesPerRound = 64
+)
+
 // Opening and creating.
 const (
 	// How long a race with another process (a segment that is just going away) is tried again, at least.
@@ -294,7 +360,7 @@ const (
 	offKind = 0x10
 	// u32: bit 0 `PERSISTENT`: the last one out leaves the name in place.
 	offFlags = 0x14
-	// u32: 0.
+	// u32: 0, of an RPC's bus 1 ([section 20](#20-rpc)).
 	offFeaturesRequired = 0x18
 	// u32: 0.
 	offFeaturesOptional = 0x1C
@@ -433,12 +499,38 @@ const (
 	handshakeOffType = 0x10
 	// u32: REFUSE and ACK: an error number, 0 = success.
 	handshakeOffStatus = 0x14
-	// u32: a set bit that the reader does not know: `AbiMismatch`.
+	// u32: HELLO and WELCOME: 0, of an RPC's bus 1 ([section 20](#20-rpc)).
 	handshakeOffFeaturesRequired = 0x18
 	// u32: unknown bits are ignored.
 	handshakeOffFeaturesOptional = 0x1C
 	// u64: WELCOME: bytes of the memory that comes with it.
 	handshakeOffSize = 0x20
+	// u32: WELCOME of an RPC's bus: how many calls this client may have in flight, ≥ 1.
+	handshakeOffMaxInFlight = 0x28
+)
+
+// Where the fields of a CALL's header are, from the payload's start.
+const (
+	// u32: microseconds that the call has left at commit.
+	callOffTimeoutUs = 0x00
+	// u32: bytes of metadata.
+	callOffMetaLen = 0x04
+	// u32: which method.
+	callOffMethod = 0x08
+	// u32: 0: one reply.
+	callOffWindow = 0x0C
+)
+
+// Where the fields of a REPLY's header are, from the payload's start.
+const (
+	// u32: of a final REPLY how the call ended.
+	replyOffStatus = 0x00
+	// u32: bit 0 `ELEMENT`: an element of a stream, more follow.
+	replyOffFlags = 0x04
+	// u32: with status 1 the application's number.
+	replyOffCode = 0x08
+	// u32: bytes of metadata.
+	replyOffMetaLen = 0x0C
 )
 
 // segmentKind is what a segment holds.

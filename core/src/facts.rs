@@ -16,8 +16,11 @@ pub const VERSION_MAJOR: u16 = 1;
 pub const VERSION_MINOR: u16 = 0;
 /// What the creator of a topic writes: the minor version that brought topics.
 pub const VERSION_MINOR_TOPIC: u16 = 1;
-/// The required feature bits that this version knows. Any other set bit is AbiMismatch.
+/// The required feature bits of everything but an RPC's bus. Any other set bit is AbiMismatch.
 pub const FEATURES_KNOWN: u32 = 0;
+/// A required feature bit, of a bus's segment and in its handshake: the bus carries RPC frames only. Who opens a plain
+/// bus does not know it.
+pub const FEATURE_RPC: u32 = 1;
 /// In the segment's flags: the last one out leaves the name in place.
 pub const FLAG_PERSISTENT: u32 = 1;
 
@@ -166,8 +169,52 @@ pub const HANDSHAKE_MAGIC: [u8; 8] = *b"RAMBUS\r\n";
 pub const HANDSHAKE_MAJOR: u16 = 1;
 /// Any minor version is accepted.
 pub const HANDSHAKE_MINOR: u16 = 0;
-/// The required features of the handshake that this version knows.
+/// The required features of a plain bus's handshake. Any other set bit is AbiMismatch.
 pub const HANDSHAKE_FEATURES: u32 = 0;
+
+// RPC: type ids and methods of Ramway's own.
+/// The type id of a CALL: client to server.
+pub const TYPE_ID_CALL: u32 = 0xFFFF_0010;
+/// The type id of a REPLY: server to client.
+pub const TYPE_ID_REPLY: u32 = 0xFFFF_0011;
+/// The type id of a CANCEL: client to server.
+pub const TYPE_ID_CANCEL: u32 = 0xFFFF_0012;
+/// The type id of a CREDIT: client to server.
+pub const TYPE_ID_CREDIT: u32 = 0xFFFF_0013;
+/// Bytes of a CALL's and a REPLY's header. Metadata and body follow, each from a multiple of this.
+pub const RPC_HEADER: usize = 16;
+/// In a REPLY's flags: an element of a stream, more follow.
+pub const RPC_ELEMENT: u32 = 1;
+/// Methods from here up are Ramway's own.
+pub const METHOD_RESERVED: u32 = 0xFFFF_0000;
+/// The method that replies with nothing: the server is there and reads.
+pub const METHOD_PING: u32 = 0xFFFF_0000;
+/// The method that replies with the numbers and names of the server's methods.
+pub const METHOD_DESCRIBE: u32 = 0xFFFF_0001;
+/// The most calls in flight that a server can allow a client.
+pub const RPC_IN_FLIGHT_MAX: u32 = 1_048_576;
+/// The required features of an RPC's bus, in HELLO, WELCOME and the segment: exactly these.
+pub const RPC_FEATURES: u32 = 1;
+
+// How a call ended, in a final REPLY.
+/// The call succeeded.
+pub const RPC_OK: u32 = 0;
+/// The handler replied with an error of its own: a number and a text.
+pub const RPC_APPLICATION: u32 = 1;
+/// The server has no such method. The call was not run.
+pub const RPC_NO_SUCH_METHOD: u32 = 2;
+/// The call's time was over before it was begun. It was not run.
+pub const RPC_TIMED_OUT: u32 = 3;
+/// The call was cancelled.
+pub const RPC_CANCELLED: u32 = 4;
+/// A limit of the server was reached. The call was not run.
+pub const RPC_OVERLOADED: u32 = 5;
+/// The call was run, but its reply is longer than the ring or than the server's limit of bytes.
+pub const RPC_REPLY_TOO_LARGE: u32 = 6;
+/// The server is shutting down. The call was not run.
+pub const RPC_DRAINING: u32 = 7;
+/// The handler failed in a way that it did not mean to: a panic, an exception.
+pub const RPC_HANDLER_FAILED: u32 = 8;
 
 // Tensor frames.
 /// A tensor has at most this many dimensions.
@@ -237,6 +284,19 @@ pub const CONNECT_PAUSE_MAX: Duration = Duration::from_millis(10);
 /// A socket gets its mode just after its name: a refused permission is final only after this.
 pub const PERMISSION_GRACE: Duration = Duration::from_millis(200);
 
+// RPC.
+/// Calls in flight that a server allows a client, by default.
+pub const RPC_IN_FLIGHT_DEFAULT: u32 = 1024;
+/// Clients that a server takes at a time, by default.
+pub const RPC_CLIENTS_DEFAULT: usize = 128;
+/// A server copies at most this many times its capacity for one client, by default, and a client buffers at most this
+/// many times the capacity of replies.
+pub const RPC_BYTES_FACTOR: u32 = 4;
+/// Elements of a stream that may be under way, by default.
+pub const RPC_WINDOW_DEFAULT: u32 = 16;
+/// Frames that a server takes from one client before it serves the next one, and looks at deadlines.
+pub const RPC_FRAMES_PER_ROUND: u32 = 64;
+
 // Opening and creating.
 /// How long a race with another process (a segment that is just going away) is tried again, at least.
 pub const RACE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -260,7 +320,7 @@ pub const OFF_VERSION_MINOR: usize = 0x0E;
 pub const OFF_KIND: usize = 0x10;
 /// u32: bit 0 `PERSISTENT`: the last one out leaves the name in place.
 pub const OFF_FLAGS: usize = 0x14;
-/// u32: 0.
+/// u32: 0, of an RPC's bus 1 (\[section 20](#20-rpc)).
 pub const OFF_FEATURES_REQUIRED: usize = 0x18;
 /// u32: 0.
 pub const OFF_FEATURES_OPTIONAL: usize = 0x1C;
@@ -379,12 +439,34 @@ pub const HANDSHAKE_OFF_MINOR: usize = 0x0E;
 pub const HANDSHAKE_OFF_TYPE: usize = 0x10;
 /// u32: REFUSE and ACK: an error number, 0 = success.
 pub const HANDSHAKE_OFF_STATUS: usize = 0x14;
-/// u32: a set bit that the reader does not know: `AbiMismatch`.
+/// u32: HELLO and WELCOME: 0, of an RPC's bus 1 (\[section 20](#20-rpc)).
 pub const HANDSHAKE_OFF_FEATURES_REQUIRED: usize = 0x18;
 /// u32: unknown bits are ignored.
 pub const HANDSHAKE_OFF_FEATURES_OPTIONAL: usize = 0x1C;
 /// u64: WELCOME: bytes of the memory that comes with it.
 pub const HANDSHAKE_OFF_SIZE: usize = 0x20;
+/// u32: WELCOME of an RPC's bus: how many calls this client may have in flight, ≥ 1.
+pub const HANDSHAKE_OFF_MAX_IN_FLIGHT: usize = 0x28;
+
+// Where the fields of a CALL's header are, from the payload's start.
+/// u32: microseconds that the call has left at commit.
+pub const CALL_OFF_TIMEOUT_US: usize = 0x00;
+/// u32: bytes of metadata.
+pub const CALL_OFF_META_LEN: usize = 0x04;
+/// u32: which method.
+pub const CALL_OFF_METHOD: usize = 0x08;
+/// u32: 0: one reply.
+pub const CALL_OFF_WINDOW: usize = 0x0C;
+
+// Where the fields of a REPLY's header are, from the payload's start.
+/// u32: of a final REPLY how the call ended.
+pub const REPLY_OFF_STATUS: usize = 0x00;
+/// u32: bit 0 `ELEMENT`: an element of a stream, more follow.
+pub const REPLY_OFF_FLAGS: usize = 0x04;
+/// u32: with status 1 the application's number.
+pub const REPLY_OFF_CODE: usize = 0x08;
+/// u32: bytes of metadata.
+pub const REPLY_OFF_META_LEN: usize = 0x0C;
 
 /// What a segment holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::Facts;
 use crate::model::{Constant, Layout, Type};
-use crate::text::{grouped, upper};
+use crate::text::{grouped, pascal, upper};
 
 /// The parts of the page: their names, and the tables between the lines that name them.
 pub(crate) fn parts(facts: &Facts) -> Vec<(&str, String)> {
@@ -13,6 +13,7 @@ pub(crate) fn parts(facts: &Facts) -> Vec<(&str, String)> {
     for (table, prefix) in [("role_flags", "role_"), ("slot_state", "slot_"), ("slot_flags", "slot_flag_")] {
         parts.push((table, bits(facts, table, prefix)));
     }
+    parts.push(("rpc_status", statuses(facts)));
     parts.push(("errors", errors(facts)));
     parts.push(("element_types", element_types(facts)));
     parts.push(("tuning", tuning(facts)));
@@ -60,6 +61,14 @@ fn bits(facts: &Facts, name: &str, prefix: &str) -> String {
         vec![flag.number().ilog2().to_string(), format!("`{name}`"), page.unwrap_or(&flag.doc).to_owned()]
     });
     table(&["bit", "name", "meaning"], rows)
+}
+
+fn statuses(facts: &Facts) -> String {
+    let rows = facts.table("rpc_status").into_iter().map(|(status, page)| {
+        let name = pascal(status.name.trim_start_matches("rpc_"));
+        vec![status.number().to_string(), format!("`{name}`"), page.unwrap_or(&status.doc).to_owned()]
+    });
+    table(&["status", "name", "meaning"], rows)
 }
 
 fn errors(facts: &Facts) -> String {

@@ -90,6 +90,32 @@ export const ROLE_FENCE_FREE = 2;
 /** The holder closed in an orderly way. */
 export const ROLE_CLOSED = 4;
 
+// RPC: type ids and methods of Ramway's own.
+
+/** Methods from here up are Ramway's own. */
+export const METHOD_RESERVED = 0xffff0000;
+
+// How a call ended, in a final REPLY.
+
+/** The call succeeded. */
+export const RPC_OK = 0;
+/** The handler replied with an error of its own: a number and a text. */
+export const RPC_APPLICATION = 1;
+/** The server has no such method. The call was not run. */
+export const RPC_NO_SUCH_METHOD = 2;
+/** The call's time was over before it was begun. It was not run. */
+export const RPC_TIMED_OUT = 3;
+/** The call was cancelled. */
+export const RPC_CANCELLED = 4;
+/** A limit of the server was reached. The call was not run. */
+export const RPC_OVERLOADED = 5;
+/** The call was run, but its reply is longer than the ring or than the server's limit of bytes. */
+export const RPC_REPLY_TOO_LARGE = 6;
+/** The server is shutting down. The call was not run. */
+export const RPC_DRAINING = 7;
+/** The handler failed in a way that it did not mean to: a panic, an exception. */
+export const RPC_HANDLER_FAILED = 8;
+
 // Tensor frames.
 
 /** A tensor has at most this many dimensions. */
@@ -141,6 +167,11 @@ export const RESUME_FRACTION = 2;
 
 /** How long the listening socket is left alone after accepting has failed for want of descriptors. In milliseconds. */
 export const ACCEPT_PAUSE_MS = 100;
+
+// RPC.
+
+/** Elements of a stream that may be under way, by default. */
+export const RPC_WINDOW_DEFAULT = 16;
 
 // Opening and creating.
 

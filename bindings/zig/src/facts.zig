@@ -12,7 +12,7 @@ pub const byte_order_swapped: u32 = 0x0D0C0B0A;
 pub const version_major: u16 = 1;
 /// What the creator of a topic writes: the minor version that brought topics.
 pub const version_minor_topic: u16 = 1;
-/// The required feature bits that this version knows. Any other set bit is AbiMismatch.
+/// The required feature bits of everything but an RPC's bus. Any other set bit is AbiMismatch.
 pub const features_known: u32 = 0;
 /// In the segment's flags: the last one out leaves the name in place.
 pub const flag_persistent: u32 = 1;
@@ -174,7 +174,7 @@ pub const off_version_minor = 0x0E;
 pub const off_kind = 0x10;
 /// u32: bit 0 `PERSISTENT`: the last one out leaves the name in place.
 pub const off_flags = 0x14;
-/// u32: 0.
+/// u32: 0, of an RPC's bus 1 ([section 20](#20-rpc)).
 pub const off_features_required = 0x18;
 /// u32: 0.
 pub const off_features_optional = 0x1C;

@@ -154,8 +154,13 @@ namespace Ramway
         internal const ushort VersionMinor = 0;
         /// <summary>What the creator of a topic writes: the minor version that brought topics.</summary>
         internal const ushort VersionMinorTopic = 1;
-        /// <summary>The required feature bits that this version knows. Any other set bit is AbiMismatch.</summary>
+        /// <summary>The required feature bits of everything but an RPC's bus. Any other set bit is AbiMismatch.</summary>
         internal const uint FeaturesKnown = 0;
+        /// <summary>
+        /// A required feature bit, of a bus's segment and in its handshake: the bus carries RPC frames only. Who opens a
+        /// plain bus does not know it.
+        /// </summary>
+        internal const uint FeatureRpc = 1;
         /// <summary>In the segment's flags: the last one out leaves the name in place.</summary>
         internal const uint FlagPersistent = 1;
 
@@ -331,8 +336,56 @@ namespace Ramway
         internal const ushort HandshakeMajor = 1;
         /// <summary>Any minor version is accepted.</summary>
         internal const ushort HandshakeMinor = 0;
-        /// <summary>The required features of the handshake that this version knows.</summary>
+        /// <summary>The required features of a plain bus's handshake. Any other set bit is AbiMismatch.</summary>
         internal const uint HandshakeFeatures = 0;
+
+        // RPC: type ids and methods of Ramway's own.
+
+        /// <summary>The type id of a CALL: client to server.</summary>
+        internal const uint TypeIdCall = 0xFFFF0010;
+        /// <summary>The type id of a REPLY: server to client.</summary>
+        internal const uint TypeIdReply = 0xFFFF0011;
+        /// <summary>The type id of a CANCEL: client to server.</summary>
+        internal const uint TypeIdCancel = 0xFFFF0012;
+        /// <summary>The type id of a CREDIT: client to server.</summary>
+        internal const uint TypeIdCredit = 0xFFFF0013;
+        /// <summary>
+        /// Bytes of a CALL's and a REPLY's header. Metadata and body follow, each from a multiple of this.
+        /// </summary>
+        internal const int RpcHeader = 16;
+        /// <summary>In a REPLY's flags: an element of a stream, more follow.</summary>
+        internal const uint RpcElement = 1;
+        /// <summary>Methods from here up are Ramway's own.</summary>
+        internal const uint MethodReserved = 0xFFFF0000;
+        /// <summary>The method that replies with nothing: the server is there and reads.</summary>
+        internal const uint MethodPing = 0xFFFF0000;
+        /// <summary>The method that replies with the numbers and names of the server's methods.</summary>
+        internal const uint MethodDescribe = 0xFFFF0001;
+        /// <summary>The most calls in flight that a server can allow a client.</summary>
+        internal const uint RpcInFlightMax = 1_048_576;
+        /// <summary>The required features of an RPC's bus, in HELLO, WELCOME and the segment: exactly these.</summary>
+        internal const uint RpcFeatures = 1;
+
+        // How a call ended, in a final REPLY.
+
+        /// <summary>The call succeeded.</summary>
+        internal const uint RpcOk = 0;
+        /// <summary>The handler replied with an error of its own: a number and a text.</summary>
+        internal const uint RpcApplication = 1;
+        /// <summary>The server has no such method. The call was not run.</summary>
+        internal const uint RpcNoSuchMethod = 2;
+        /// <summary>The call's time was over before it was begun. It was not run.</summary>
+        internal const uint RpcTimedOut = 3;
+        /// <summary>The call was cancelled.</summary>
+        internal const uint RpcCancelled = 4;
+        /// <summary>A limit of the server was reached. The call was not run.</summary>
+        internal const uint RpcOverloaded = 5;
+        /// <summary>The call was run, but its reply is longer than the ring or than the server's limit of bytes.</summary>
+        internal const uint RpcReplyTooLarge = 6;
+        /// <summary>The server is shutting down. The call was not run.</summary>
+        internal const uint RpcDraining = 7;
+        /// <summary>The handler failed in a way that it did not mean to: a panic, an exception.</summary>
+        internal const uint RpcHandlerFailed = 8;
 
         // Tensor frames.
 
@@ -427,6 +480,24 @@ namespace Ramway
         /// </summary>
         internal const long PermissionGraceNanos = 200_000_000;
 
+        // RPC.
+
+        /// <summary>Calls in flight that a server allows a client, by default.</summary>
+        internal const uint RpcInFlightDefault = 1024;
+        /// <summary>Clients that a server takes at a time, by default.</summary>
+        internal const int RpcClientsDefault = 128;
+        /// <summary>
+        /// A server copies at most this many times its capacity for one client, by default, and a client buffers at most
+        /// this many times the capacity of replies.
+        /// </summary>
+        internal const int RpcBytesFactor = 4;
+        /// <summary>Elements of a stream that may be under way, by default.</summary>
+        internal const uint RpcWindowDefault = 16;
+        /// <summary>
+        /// Frames that a server takes from one client before it serves the next one, and looks at deadlines.
+        /// </summary>
+        internal const int RpcFramesPerRound = 64;
+
         // Opening and creating.
 
         /// <summary>
@@ -457,7 +528,7 @@ namespace Ramway
         internal const int OffKind = 0x10;
         /// <summary>u32: bit 0 <c>PERSISTENT</c>: the last one out leaves the name in place.</summary>
         internal const int OffFlags = 0x14;
-        /// <summary>u32: 0.</summary>
+        /// <summary>u32: 0, of an RPC's bus 1 ([section 20](#20-rpc)).</summary>
         internal const int OffFeaturesRequired = 0x18;
         /// <summary>u32: 0.</summary>
         internal const int OffFeaturesOptional = 0x1C;
@@ -588,12 +659,14 @@ namespace Ramway
         internal const int HandshakeOffType = 0x10;
         /// <summary>u32: REFUSE and ACK: an error number, 0 = success.</summary>
         internal const int HandshakeOffStatus = 0x14;
-        /// <summary>u32: a set bit that the reader does not know: <c>AbiMismatch</c>.</summary>
+        /// <summary>u32: HELLO and WELCOME: 0, of an RPC's bus 1 ([section 20](#20-rpc)).</summary>
         internal const int HandshakeOffFeaturesRequired = 0x18;
         /// <summary>u32: unknown bits are ignored.</summary>
         internal const int HandshakeOffFeaturesOptional = 0x1C;
         /// <summary>u64: WELCOME: bytes of the memory that comes with it.</summary>
         internal const int HandshakeOffSize = 0x20;
+        /// <summary>u32: WELCOME of an RPC's bus: how many calls this client may have in flight, ≥ 1.</summary>
+        internal const int HandshakeOffMaxInFlight = 0x28;
 
         // Where the fields of a tensor's header are, from the payload's start.
 
@@ -609,6 +682,28 @@ namespace Ramway
         internal const int TensorOffElementsOffset = 0x04;
         /// <summary>u64[ndim]: the outermost dimension first.</summary>
         internal const int TensorOffShape = 0x08;
+
+        // Where the fields of a CALL's header are, from the payload's start.
+
+        /// <summary>u32: microseconds that the call has left at commit.</summary>
+        internal const int CallOffTimeoutUs = 0x00;
+        /// <summary>u32: bytes of metadata.</summary>
+        internal const int CallOffMetaLen = 0x04;
+        /// <summary>u32: which method.</summary>
+        internal const int CallOffMethod = 0x08;
+        /// <summary>u32: 0: one reply.</summary>
+        internal const int CallOffWindow = 0x0C;
+
+        // Where the fields of a REPLY's header are, from the payload's start.
+
+        /// <summary>u32: of a final REPLY how the call ended.</summary>
+        internal const int ReplyOffStatus = 0x00;
+        /// <summary>u32: bit 0 <c>ELEMENT</c>: an element of a stream, more follow.</summary>
+        internal const int ReplyOffFlags = 0x04;
+        /// <summary>u32: with status 1 the application's number.</summary>
+        internal const int ReplyOffCode = 0x08;
+        /// <summary>u32: bytes of metadata.</summary>
+        internal const int ReplyOffMetaLen = 0x0C;
 
         /// <summary>What is said where there is nothing more to say about an error; the first is number 1's.</summary>
         internal static readonly string[] ErrorTexts =

@@ -20,8 +20,13 @@ final class Facts {
     static final int VERSION_MINOR = 0;
     /** What the creator of a topic writes: the minor version that brought topics. */
     static final int VERSION_MINOR_TOPIC = 1;
-    /** The required feature bits that this version knows. Any other set bit is AbiMismatch. */
+    /** The required feature bits of everything but an RPC's bus. Any other set bit is AbiMismatch. */
     static final int FEATURES_KNOWN = 0;
+    /**
+     * A required feature bit, of a bus's segment and in its handshake: the bus carries RPC frames only. Who opens a plain bus
+     * does not know it.
+     */
+    static final int FEATURE_RPC = 1;
     /** In the segment's flags: the last one out leaves the name in place. */
     static final int FLAG_PERSISTENT = 1;
 
@@ -179,8 +184,54 @@ final class Facts {
     static final int HANDSHAKE_MAJOR = 1;
     /** Any minor version is accepted. */
     static final int HANDSHAKE_MINOR = 0;
-    /** The required features of the handshake that this version knows. */
+    /** The required features of a plain bus's handshake. Any other set bit is AbiMismatch. */
     static final int HANDSHAKE_FEATURES = 0;
+
+    // RPC: type ids and methods of Ramway's own.
+
+    /** The type id of a CALL: client to server. */
+    static final int TYPE_ID_CALL = 0xFFFF0010;
+    /** The type id of a REPLY: server to client. */
+    static final int TYPE_ID_REPLY = 0xFFFF0011;
+    /** The type id of a CANCEL: client to server. */
+    static final int TYPE_ID_CANCEL = 0xFFFF0012;
+    /** The type id of a CREDIT: client to server. */
+    static final int TYPE_ID_CREDIT = 0xFFFF0013;
+    /** Bytes of a CALL's and a REPLY's header. Metadata and body follow, each from a multiple of this. */
+    static final int RPC_HEADER = 16;
+    /** In a REPLY's flags: an element of a stream, more follow. */
+    static final int RPC_ELEMENT = 1;
+    /** Methods from here up are Ramway's own. */
+    static final int METHOD_RESERVED = 0xFFFF0000;
+    /** The method that replies with nothing: the server is there and reads. */
+    static final int METHOD_PING = 0xFFFF0000;
+    /** The method that replies with the numbers and names of the server's methods. */
+    static final int METHOD_DESCRIBE = 0xFFFF0001;
+    /** The most calls in flight that a server can allow a client. */
+    static final int RPC_IN_FLIGHT_MAX = 1_048_576;
+    /** The required features of an RPC's bus, in HELLO, WELCOME and the segment: exactly these. */
+    static final int RPC_FEATURES = 1;
+
+    // How a call ended, in a final REPLY.
+
+    /** The call succeeded. */
+    static final int RPC_OK = 0;
+    /** The handler replied with an error of its own: a number and a text. */
+    static final int RPC_APPLICATION = 1;
+    /** The server has no such method. The call was not run. */
+    static final int RPC_NO_SUCH_METHOD = 2;
+    /** The call's time was over before it was begun. It was not run. */
+    static final int RPC_TIMED_OUT = 3;
+    /** The call was cancelled. */
+    static final int RPC_CANCELLED = 4;
+    /** A limit of the server was reached. The call was not run. */
+    static final int RPC_OVERLOADED = 5;
+    /** The call was run, but its reply is longer than the ring or than the server's limit of bytes. */
+    static final int RPC_REPLY_TOO_LARGE = 6;
+    /** The server is shutting down. The call was not run. */
+    static final int RPC_DRAINING = 7;
+    /** The handler failed in a way that it did not mean to: a panic, an exception. */
+    static final int RPC_HANDLER_FAILED = 8;
 
     // Tensor frames.
 
@@ -259,6 +310,22 @@ final class Facts {
     /** A socket gets its mode just after its name: a refused permission is final only after this. In nanoseconds. */
     static final long PERMISSION_GRACE_NANOS = 200_000_000L;
 
+    // RPC.
+
+    /** Calls in flight that a server allows a client, by default. */
+    static final int RPC_IN_FLIGHT_DEFAULT = 1024;
+    /** Clients that a server takes at a time, by default. */
+    static final int RPC_CLIENTS_DEFAULT = 128;
+    /**
+     * A server copies at most this many times its capacity for one client, by default, and a client buffers at most this many
+     * times the capacity of replies.
+     */
+    static final int RPC_BYTES_FACTOR = 4;
+    /** Elements of a stream that may be under way, by default. */
+    static final int RPC_WINDOW_DEFAULT = 16;
+    /** Frames that a server takes from one client before it serves the next one, and looks at deadlines. */
+    static final int RPC_FRAMES_PER_ROUND = 64;
+
     // Opening and creating.
 
     /** How long a race with another process (a segment that is just going away) is tried again, at least. In nanoseconds. */
@@ -286,7 +353,7 @@ final class Facts {
     static final int OFF_KIND = 0x10;
     /** u32: bit 0 {@code PERSISTENT}: the last one out leaves the name in place. */
     static final int OFF_FLAGS = 0x14;
-    /** u32: 0. */
+    /** u32: 0, of an RPC's bus 1 ([section 20](#20-rpc)). */
     static final int OFF_FEATURES_REQUIRED = 0x18;
     /** u32: 0. */
     static final int OFF_FEATURES_OPTIONAL = 0x1C;
@@ -426,12 +493,36 @@ final class Facts {
     static final int HANDSHAKE_OFF_TYPE = 0x10;
     /** u32: REFUSE and ACK: an error number, 0 = success. */
     static final int HANDSHAKE_OFF_STATUS = 0x14;
-    /** u32: a set bit that the reader does not know: {@code AbiMismatch}. */
+    /** u32: HELLO and WELCOME: 0, of an RPC's bus 1 ([section 20](#20-rpc)). */
     static final int HANDSHAKE_OFF_FEATURES_REQUIRED = 0x18;
     /** u32: unknown bits are ignored. */
     static final int HANDSHAKE_OFF_FEATURES_OPTIONAL = 0x1C;
     /** u64: WELCOME: bytes of the memory that comes with it. */
     static final int HANDSHAKE_OFF_SIZE = 0x20;
+    /** u32: WELCOME of an RPC's bus: how many calls this client may have in flight, ≥ 1. */
+    static final int HANDSHAKE_OFF_MAX_IN_FLIGHT = 0x28;
+
+    // Where the fields of a CALL's header are, from the payload's start.
+
+    /** u32: microseconds that the call has left at commit. */
+    static final int CALL_OFF_TIMEOUT_US = 0x00;
+    /** u32: bytes of metadata. */
+    static final int CALL_OFF_META_LEN = 0x04;
+    /** u32: which method. */
+    static final int CALL_OFF_METHOD = 0x08;
+    /** u32: 0: one reply. */
+    static final int CALL_OFF_WINDOW = 0x0C;
+
+    // Where the fields of a REPLY's header are, from the payload's start.
+
+    /** u32: of a final REPLY how the call ended. */
+    static final int REPLY_OFF_STATUS = 0x00;
+    /** u32: bit 0 {@code ELEMENT}: an element of a stream, more follow. */
+    static final int REPLY_OFF_FLAGS = 0x04;
+    /** u32: with status 1 the application's number. */
+    static final int REPLY_OFF_CODE = 0x08;
+    /** u32: bytes of metadata. */
+    static final int REPLY_OFF_META_LEN = 0x0C;
 
     // What a segment holds.
 
