@@ -1,0 +1,10 @@
+//! Calls between the processes of one machine: a [`Client`] calls methods of a [`Server`] over a bus of its own, with time limits,
+//! cancelling, and replies that are streams.
+//!
+//! What goes over the bus is described in `docs/ABI.md`, section 20.
+
+mod frame;
+mod status;
+
+pub use frame::method_id;
+pub use status::{CallError, CallResult, Status};
