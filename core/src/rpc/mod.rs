@@ -4,7 +4,9 @@
 //! What goes over the bus is described in `docs/ABI.md`, section 20.
 
 mod frame;
+mod server;
 mod status;
 
 pub use frame::method_id;
+pub use server::{Call, Cancellation, Fault, IntoReply, MethodKey, Request, Server, ServerBuilder, Stopper, Written};
 pub use status::{CallError, CallResult, Status};
