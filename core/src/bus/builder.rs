@@ -96,7 +96,8 @@ impl ListenerBuilder {
     }
 
     /// Listens for RPC clients, each of which may have this many calls in flight.
-    pub(crate) fn rpc(mut self, max_in_flight: u32) -> Self {
+    #[doc(hidden)] // for the server, and for tests that are a server by hand; not part of the stable API
+    pub fn rpc(mut self, max_in_flight: u32) -> Self {
         self.max_in_flight = Some(max_in_flight);
         self
     }

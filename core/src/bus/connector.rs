@@ -66,7 +66,8 @@ impl Connector {
     }
 
     /// To an RPC server.
-    pub(crate) fn rpc(mut self) -> Self {
+    #[doc(hidden)] // for the client, and for tests that are a client by hand; not part of the stable API
+    pub fn rpc(mut self) -> Self {
         self.features = RPC_FEATURES;
         self
     }
