@@ -104,21 +104,13 @@ pub fn run(args: &Args) -> Outcome {
     write(&mut io::stdout().lock(), reply.body(), args.lines)
 }
 
-/// Waits in intervals, so that a signal ends it.
 fn connect(args: &Args, interrupt: &Interrupt) -> Outcome<Client> {
-    let begun = Instant::now();
-    loop {
-        let left = args.timeout.saturating_sub(begun.elapsed());
-        let connector = Client::connector(&args.name).allow_uids(&args.allow_uid).timeout(left.min(SLICE));
-        match connector.connect() {
-            Ok(client) => return Ok(client),
-            Err(error) if left > SLICE && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::TimedOut) => {
-                interrupt.check()?;
-            }
-            // With the whole time in its text.
-            Err(error) => return Err(Failure::of_options(&error, &["allow_uids"])),
-        }
-    }
+    let connector = Client::connector(&args.name).allow_uids(&args.allow_uid).timeout(args.timeout);
+    connector.connect_while(|| interrupt.check().is_ok()).map_err(|error| match interrupt.check() {
+        Err(interrupted) => interrupted,
+        // Its option is `--allow-uid` here.
+        Ok(()) => Failure::of_options(&error, &["allow_uid"]),
+    })
 }
 
 struct Call {

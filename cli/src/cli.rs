@@ -4,7 +4,9 @@ use clap::{Parser, Subcommand};
 
 use ramway_cli::color::Color;
 
-use crate::{bench, call, clean, completions, demo, doctor, inspect, ls, publish, recv, send, subscribe, unlink};
+use crate::{
+    bench, call, clean, completions, demo, doctor, inspect, ls, publish, recv, send, serve, subscribe, unlink,
+};
 
 const ABOUT: &str = "Moves data between the processes of one machine through shared memory.";
 
@@ -66,6 +68,8 @@ pub enum Command {
     Sub(subscribe::Args),
     /// Call a method of an RPC server
     Call(call::Args),
+    /// Serve RPC calls by a command, for trials
+    Serve(serve::Args),
     /// List segments, listeners and live buses, and who is attached
     Ls(ls::Args),
     /// Show a segment's header, decoded

@@ -21,6 +21,7 @@ mod publish;
 mod recv;
 mod ring;
 mod send;
+mod serve;
 mod subscribe;
 mod topic;
 mod unlink;
@@ -49,6 +50,7 @@ fn run(cli: Cli) -> failure::Outcome {
         Command::Pub(args) => publish::run(&args),
         Command::Sub(args) => subscribe::run(&args),
         Command::Call(args) => call::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Ls(args) => ls::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Clean(args) => clean::run(&args),
