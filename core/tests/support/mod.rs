@@ -4,6 +4,7 @@
 
 pub mod raw;
 pub mod readiness;
+pub mod rpc;
 pub mod topic;
 
 use std::fmt::Display;
