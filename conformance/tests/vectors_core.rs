@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use ramway::{Bus, Error, Listener, Publisher, Receiver, Region, Ring, Sender, Subscriber, Topic};
 use ramway_agents::{Event, Heard};
-use ramway_conformance::vectors::{Job, Vectors};
 use ramway_conformance::vectors::files::Result;
 use ramway_conformance::vectors::model::Class;
 use ramway_conformance::vectors::session::{Reader, Session};
+use ramway_conformance::vectors::{Job, Vectors};
 use ramway_conformance::work;
 
 /// The core, as it is linked into this test.

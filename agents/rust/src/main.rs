@@ -5,6 +5,7 @@ mod line;
 mod look;
 mod measure;
 mod message;
+mod rpc;
 mod stream;
 mod talk;
 mod tensor;
@@ -81,6 +82,7 @@ fn obey(ends: &mut Ends, mut line: Line) -> Result<(), Stop> {
     match line.word.as_str() {
         "open" => ends.open(line),
         "close" => ends.close(line),
+        _ if ends.client.is_some() => ends.client.as_mut().map_or(Ok(()), |client| client.obey(line)),
         "produce" => with_sending!(ends, |tx| stream::produce(tx, line)),
         "consume" => with_receiving!(ends, |rx| stream::consume(rx, line)),
         "last" => with_sending!(ends, |tx| talk::last(tx, line)),

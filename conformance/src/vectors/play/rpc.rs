@@ -13,8 +13,8 @@ use crate::vectors::image::unhex;
 use crate::vectors::model::{Handshake, Side};
 use crate::vectors::peer::Peer;
 use crate::vectors::rpc::{
-    BUS, CALL, CAPACITY, CREDIT, Call, End, Exchange, Expected, FEATURE, Frame, Outcome, Rpc, Step, message, plain,
-    reply,
+    BUS, CALL, CAPACITY, CREDIT, Call, End, Exchange, Expected, FEATURE, Frame, Outcome, Rpc, Step, Take, message,
+    plain, reply,
 };
 use crate::vectors::session::Reader;
 use crate::vectors::socket::Socket;
@@ -169,17 +169,24 @@ fn serve(one: &Exchange, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
     stage.ended()
 }
 
-/// A client's program: the calls that it keeps, and what must come of them.
+/// A client's program: the calls and the streams that it keeps, and what must come of them.
 #[derive(Default)]
 struct Program {
-    calls: Vec<Call>,
-    /// How many of them are kept.
-    kept: usize,
-    /// What came of the kept ones so far.
+    /// Of each call of the exchange, whether it is a stream.
+    streams: Vec<bool>,
+    calls: Kept,
+    reading: Kept,
+}
+
+/// What the program keeps and waits for together.
+#[derive(Default)]
+struct Kept {
+    count: usize,
+    /// What came of them so far.
     outcomes: Vec<Outcome>,
     /// Elements that were taken.
     taken: usize,
-    /// Whether it waits for what it keeps.
+    /// Whether it waits for them.
     waits: bool,
 }
 
@@ -189,23 +196,25 @@ impl Program {
             Step::Call(call) => {
                 stage.tell(&command(call)?)?;
                 stage.expect("started")?;
-                self.calls.push(call.clone());
-                self.kept += 1;
+                self.streams.push(call.window > 0);
+                self.kept(self.streams.len() as u32)?.1.count += 1;
             }
             Step::Take(take) => {
-                self.waiting(stage)?;
-                self.taken += take.elements.len();
+                let (_, kept) = self.kept(take.call)?;
+                kept.waits(true, stage)?;
+                kept.taken += take.elements.len();
             }
             Step::Cancel(_) => {
                 stage.tell("cancel")?;
-                same(&stage.expect("cancelled")?, "count", self.kept)?;
-                self.kept = 0;
+                same(&stage.expect("cancelled")?, "count", self.calls.count + self.reading.count)?;
+                (self.calls, self.reading) = Default::default();
             }
             Step::Outcome(outcome) => {
-                self.waiting(stage)?;
-                self.outcomes.push(outcome.clone());
-                if self.outcomes.len() == self.kept {
-                    return self.came(stage);
+                let (stream, kept) = self.kept(outcome.call)?;
+                kept.waits(stream, stage)?;
+                kept.outcomes.push(outcome.clone());
+                if kept.outcomes.len() == kept.count {
+                    return std::mem::take(kept).came(stream, stage);
                 }
             }
             _ => return Err("it is for a server".into()),
@@ -213,22 +222,37 @@ impl Program {
         Ok(())
     }
 
-    fn streams(&self) -> bool {
-        self.calls.last().is_some_and(|call| call.window > 0)
+    /// Whether a call is a stream, and what it is kept with.
+    fn kept(&mut self, call: u32) -> Result<(bool, &mut Kept)> {
+        let stream = *self.streams.get(call as usize - 1).ok_or("there is no such call")?;
+        Ok((stream, if stream { &mut self.reading } else { &mut self.calls }))
     }
 
-    /// It waits for all that it keeps.
-    fn waiting(&mut self, stage: &mut Stage) -> Result<()> {
+    /// Before the other side waits for a frame: the program goes on with the next thing that it waits for.
+    fn goes_on(&mut self, steps: &[Step], stage: &mut Stage) -> Result<()> {
+        let next = steps.iter().find_map(|step| match step {
+            Step::Outcome(Outcome { call, .. }) | Step::Take(Take { call, .. }) => Some(Some(*call)),
+            Step::Call(_) | Step::Cancel(_) | Step::Quiet(_) => Some(None),
+            _ => None,
+        });
+        let Some(Some(call)) = next else { return Ok(()) };
+        let (stream, kept) = self.kept(call)?;
+        kept.waits(stream, stage)
+    }
+}
+
+impl Kept {
+    fn waits(&mut self, stream: bool, stage: &mut Stage) -> Result<()> {
         if !self.waits {
             self.waits = true;
-            stage.tell(if self.streams() { "next" } else { "collect" })?;
+            stage.tell(if stream { "next" } else { "collect" })?;
         }
         Ok(())
     }
 
-    /// What it says of all that it kept.
-    fn came(&mut self, stage: &mut Stage) -> Result<()> {
-        let event = stage.expect(if self.streams() { "streamed" } else { "called" })?;
+    /// What the program says of all of them.
+    fn came(self, stream: bool, stage: &mut Stage) -> Result<()> {
+        let event = stage.expect(if stream { "streamed" } else { "called" })?;
         let mut names = BTreeMap::<&str, usize>::new();
         for outcome in &self.outcomes {
             *names.entry(&outcome.name).or_default() += 1;
@@ -241,13 +265,8 @@ impl Program {
         if let Some(elements) = self.outcomes.iter().find_map(|outcome| outcome.elements.as_ref()) {
             same(&event, "received", self.taken + elements.len())?;
         }
-        let bytes: usize =
-            self.outcomes.iter().filter_map(|outcome| outcome.body.as_ref()).map(|hex| hex.len() / 2).sum();
-        if !self.streams() {
-            same(&event, "bytes", bytes)?;
-        }
-        *self = Self { calls: std::mem::take(&mut self.calls), ..Self::default() };
-        Ok(())
+        let bytes = self.outcomes.iter().filter_map(|outcome| outcome.body.as_ref()).map(|hex| hex.len() / 2);
+        if stream { Ok(()) } else { same(&event, "bytes", bytes.sum::<usize>()) }
     }
 }
 
@@ -288,6 +307,9 @@ fn call(one: &Exchange, rpc: &Rpc, reader: &dyn Reader, stage: &mut Stage) -> Re
     let mut program = Program::default();
     for (i, step) in one.steps.iter().enumerate() {
         let at = |cause| format!("step {}: {cause}", i + 1);
+        if matches!(step, Step::Receive(_) | Step::ReceiveAll(_)) {
+            program.goes_on(&one.steps[i..], stage).map_err(at)?;
+        }
         if !of_peer(step, &mut peer, stage).map_err(at)? {
             program.step(step, stage).map_err(at)?;
         }
