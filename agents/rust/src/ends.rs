@@ -6,16 +6,18 @@ use ramway::{Bus, Listener, Publisher, Receiver, Ring, RingBuilder, Sender, Subs
 
 use crate::Stop;
 use crate::line::Line;
-use crate::rpc::{self, client::Calling};
+use crate::rpc::client::Calling;
+use crate::rpc::{self, server::Serving};
 use crate::topic::{self, Kind};
 
-/// Both halves of a bus, what a role needs of rings, one side of a topic, or a client of RPC.
+/// Both halves of a bus, what a role needs of rings, one side of a topic, or a server or a client of RPC.
 #[derive(Default)]
 pub(crate) struct Ends {
     pub(crate) sender: Option<Sender>,
     pub(crate) receiver: Option<Receiver>,
     pub(crate) publisher: Option<Publisher>,
     pub(crate) subscriber: Option<Subscriber>,
+    pub(crate) server: Option<Serving>,
     pub(crate) client: Option<Calling>,
 }
 
@@ -99,7 +101,7 @@ impl Ends {
     /// Closes in an orderly way. What it says on a bus whose peer is dead does not matter.
     pub(crate) fn close(&mut self, line: Line) -> Result<(), Stop> {
         line.end()?;
-        let Self { sender, receiver, publisher, subscriber, client } = std::mem::take(self);
+        let Self { sender, receiver, publisher, subscriber, server, client } = std::mem::take(self);
         let _ = sender.map(Sender::close);
         let _ = receiver.map(Receiver::close);
         let _ = publisher.map(Publisher::close);
@@ -107,6 +109,7 @@ impl Ends {
         if let Some(client) = client {
             client.close();
         }
+        server.map_or(Ok(()), Serving::close)?;
         println!("closed");
         Ok(())
     }

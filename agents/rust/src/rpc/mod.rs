@@ -1,6 +1,7 @@
 //! RPC: what a call asks, what it must bring, and what came of many.
 
 pub(crate) mod client;
+pub(crate) mod server;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ pub(crate) const SUM: &str = "Agent.Sum";
 pub(crate) fn open(ends: &mut Ends, name: &str, role: &str, line: Line) -> Result<(), Stop> {
     match role {
         "client" => client::open(ends, name, line),
+        "server" => server::open(ends, name, line),
         _ => Err(Stop::Refused(format!("role={role}"))),
     }
 }
