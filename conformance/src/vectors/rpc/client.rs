@@ -13,6 +13,7 @@ const IN_FLIGHT: u32 = 16;
 pub fn all() -> Vec<Exchange> {
     let mut list = Vec::new();
     replies(&mut list);
+    buffered(&mut list);
     streams(&mut list);
     cancelled(&mut list);
     ends(&mut list);
@@ -23,7 +24,7 @@ pub fn all() -> Vec<Exchange> {
 
 fn exchange(class: Class, name: &str, about: &str, steps: Vec<Step>, end: End) -> Exchange {
     let (name, about) = (format!("client-{name}"), about.into());
-    Exchange { name, about, class, max_in_flight: IN_FLIGHT, max_bytes: None, steps, end }
+    Exchange { name, about, class, max_in_flight: IN_FLIGHT, max_bytes: None, max_buffered: None, steps, end }
 }
 
 fn good(name: &str, about: &str, steps: Vec<Step>) -> Exchange {
@@ -160,6 +161,16 @@ fn replies(list: &mut Vec<Exchange>) {
         vec![receive(call(2, 1, 0, &[], &body(1))), send(&[reply(2, 0, &body(1))]), ok(2, 1)],
     ];
     list.push(Exchange { max_in_flight: 1, ..good("queue", about, steps.concat()) });
+}
+
+fn buffered(list: &mut Vec<Exchange>) {
+    let about = "a reply of more bytes than the client holds: its call fails, the next one works";
+    let steps = vec![
+        start(1, 0).to_vec(),
+        vec![send(&[reply(1, 0, &payload(0, 3000))]), fails(1, "TooLarge", true)],
+        works(2, 2),
+    ];
+    list.push(Exchange { max_buffered: Some(1000), ..good("buffered", about, steps.concat()) });
 }
 
 fn streams(list: &mut Vec<Exchange>) {
