@@ -301,6 +301,11 @@ impl Server {
         self.run()
     }
 
+    /// How the server waits from now on; see [`ServerBuilder::wait_policy`].
+    pub fn set_wait_policy(&mut self, policy: WaitPolicy) {
+        self.policy = policy;
+    }
+
     /// What ends [`run`](Self::run) from another thread or a signal handler.
     pub fn stopper(&self) -> Stopper {
         Stopper { hub: self.hub.clone() }
