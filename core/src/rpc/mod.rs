@@ -5,6 +5,7 @@
 
 mod client;
 mod frame;
+mod server;
 mod status;
 
 pub use client::{
@@ -14,4 +15,5 @@ pub use client::{
 #[doc(hidden)] // for the bindings; not part of the stable API
 pub use client::{RawClient, Taken};
 pub use frame::method_id;
+pub use server::{Call, Cancellation, Fault, IntoReply, MethodKey, Request, Server, ServerBuilder, Stopper, Written};
 pub use status::{CallError, CallResult, Status};
