@@ -7,6 +7,8 @@ mod client;
 mod frame;
 mod server;
 mod status;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 
 pub use client::{
     CallOptions, Client, ClientConnector, MethodInfo, Pending, Reply, SharedClient, SharedPending, SharedStream,

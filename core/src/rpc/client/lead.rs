@@ -52,6 +52,11 @@ impl<W> Lead<W> {
         self.waiting.remove(&call)
     }
 
+    /// The leader, where it is registered as well: who is to be woken, so that it looks again.
+    pub fn leader(&mut self) -> Option<W> {
+        self.waiting.remove(&self.leader?)
+    }
+
     /// Somebody leaves: who is to be woken, so that somebody leads.
     pub fn next(&mut self) -> Option<W> {
         if self.leader.is_some() {
@@ -87,8 +92,8 @@ pub trait Crew {
     /// Whether the time to wait has passed.
     fn is_over(&self, limit: &Self::Limit) -> bool;
 
-    /// What wakes this thread.
-    fn waiter(&self) -> Self::Waiter;
+    /// What wakes this thread, which waits for `call`.
+    fn waiter(&self, call: u64) -> Self::Waiter;
 
     /// As the leader, for whose call nothing has come: unlocks, waits until something comes, locks, and hands it out to the
     /// owners.
@@ -122,7 +127,7 @@ pub fn wait<C: Crew>(crew: &C, call: u64, limit: &C::Limit) -> bool {
             drop(guard);
             guard = crew.lock();
         }
-        C::lead(&mut guard).register(call, crew.waiter());
+        C::lead(&mut guard).register(call, crew.waiter(call));
         guard = crew.sleep(guard, call, limit);
         C::lead(&mut guard).unregister(call);
     };

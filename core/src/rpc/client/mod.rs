@@ -12,13 +12,13 @@
 
 mod connector;
 mod deadlines;
-mod lead;
+pub(crate) mod lead;
 mod ledger;
 mod pending;
 mod pump;
 mod raw;
 mod reply;
-mod shared;
+pub(crate) mod shared;
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -263,9 +263,15 @@ impl Client {
     }
 
     /// The same client for many threads at a time. Calls that are under way are cancelled.
-    pub fn shared(mut self) -> SharedClient {
+    pub fn shared(self) -> SharedClient {
+        self.raw.shared()
+    }
+
+    /// For those who have calls by number.
+    #[doc(hidden)]
+    pub fn into_raw(mut self) -> RawClient {
         self.raw.cancel_all();
-        SharedClient::new(self.raw)
+        self.raw
     }
 
     /// Ends the connection: the server cancels what is under way. Dropping does the same without the chance of an error.

@@ -32,15 +32,15 @@ pub(crate) struct Core {
 
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(super) ledger: Ledger,
-    pub(super) lead: Lead<TaskWaker>,
+    pub(crate) ledger: Ledger,
+    pub(crate) lead: Lead<TaskWaker>,
     /// `None` while the leader waits with it.
-    pub(super) rx: Option<Receiver>,
+    pub(crate) rx: Option<Receiver>,
     /// `None` while the leader waits for room with both; nobody else could send then.
-    pub(super) tx: Option<Sender>,
+    pub(crate) tx: Option<Sender>,
     select: Option<Select>,
     /// A frame of this many bytes had no room when it was last tried.
-    pub(super) blocked: Option<usize>,
+    pub(crate) blocked: Option<usize>,
     /// Who is to be woken as soon as the lock is free.
     woken: Vec<TaskWaker>,
     closed: bool,
@@ -48,7 +48,7 @@ pub(crate) struct State {
 
 impl State {
     /// Sends what is due, as far as there is room.
-    pub(super) fn send_due(&mut self) {
+    pub(crate) fn send_due(&mut self) {
         let Some(tx) = &mut self.tx else { return };
         self.blocked = match pump::flush(&mut self.ledger, tx) {
             Ok(Flushed::All | Flushed::Gone) => None,
@@ -61,7 +61,7 @@ impl State {
     }
 
     /// Receives what is there, ends what has timed out, sends what is due. True: there may be more to receive.
-    pub(super) fn progress(&mut self) -> bool {
+    pub(crate) fn progress(&mut self) -> bool {
         let mut more = self.rx.is_some();
         if let Some(rx) = &mut self.rx {
             for _ in 0..RPC_FRAMES_PER_ROUND {
@@ -88,13 +88,13 @@ impl State {
     }
 
     /// Finds who is to be woken.
-    pub(super) fn note_changed(&mut self) {
+    pub(crate) fn note_changed(&mut self) {
         while let Some(call) = self.ledger.next_changed() {
             self.woken.extend(self.lead.owner(call));
         }
     }
 
-    pub(super) fn take_woken(&mut self) -> Vec<TaskWaker> {
+    pub(crate) fn take_woken(&mut self) -> Vec<TaskWaker> {
         std::mem::take(&mut self.woken)
     }
 }
@@ -127,7 +127,7 @@ thread_local! {
 }
 
 /// Unlocks, and wakes who is to be woken.
-pub(super) fn unlock(mut guard: MutexGuard<'_, State>) {
+pub(crate) fn unlock(mut guard: MutexGuard<'_, State>) {
     let woken = guard.take_woken();
     drop(guard);
     for waker in woken {
@@ -165,7 +165,7 @@ impl Crew for Core {
         limit.0.is_some() && limit.left().is_zero()
     }
 
-    fn waiter(&self) -> TaskWaker {
+    fn waiter(&self, _: u64) -> TaskWaker {
         WAKER.with(TaskWaker::clone)
     }
 
@@ -239,7 +239,7 @@ impl Crew for Core {
 }
 
 impl Core {
-    pub(super) fn new(raw: RawClient) -> Self {
+    pub(crate) fn new(raw: RawClient) -> Self {
         let RawClient { tx, rx, mut ledger, select, peer, .. } = raw;
         ledger.list_changed();
         Self {
@@ -263,11 +263,11 @@ impl Core {
     }
 
     /// Not in a fork's child, where the lock may have been held by a thread that is not there.
-    pub(super) fn is_detached(&self) -> bool {
+    pub(crate) fn is_detached(&self) -> bool {
         self.generation != fork::generation()
     }
 
-    pub(super) fn start(&self, method: u32, body: &[u8], options: &CallOptions<'_>, stream: bool) -> CallResult<u64> {
+    pub(crate) fn start(&self, method: u32, body: &[u8], options: &CallOptions<'_>, stream: bool) -> CallResult<u64> {
         let window = window(options, stream)?;
         if self.is_detached() {
             return Err(CallError::of_error(ErrorKind::Detached.into(), false));
@@ -286,9 +286,14 @@ impl Core {
     }
 
     /// Unlocks after something was to be sent: a leader that waits for replies alone has to wait for room, too.
-    pub(super) fn unlock_after_send(&self, mut guard: MutexGuard<'_, State>, was_blocked: bool) {
+    pub(crate) fn unlock_after_send(&self, mut guard: MutexGuard<'_, State>, was_blocked: bool) {
         guard.note_changed();
         let receives_only = guard.rx.is_none() && guard.tx.is_some() && guard.blocked.is_some() && !was_blocked;
+        if guard.blocked.is_some() && !was_blocked {
+            // A task that leads.
+            let state = &mut *guard;
+            state.woken.extend(state.lead.leader());
+        }
         let waits_for_room = guard.rx.is_none() && guard.tx.is_none() && guard.ledger.owes();
         unlock(guard);
         if receives_only {
@@ -299,7 +304,7 @@ impl Core {
         }
     }
 
-    pub(super) fn wait(&self, call: u64, timeout: Option<Duration>) -> CallResult<bool> {
+    pub(crate) fn wait(&self, call: u64, timeout: Option<Duration>) -> CallResult<bool> {
         if self.is_detached() {
             return Err(CallError::of_error(ErrorKind::Detached.into(), true));
         }
@@ -316,7 +321,7 @@ impl Core {
         Ok(lead::wait(self, call, &Until::after(timeout)))
     }
 
-    pub(super) fn take(&self, call: u64) -> Taken {
+    pub(crate) fn take(&self, call: u64) -> Taken {
         if self.is_detached() {
             return Taken::End(Err(CallError::of_error(ErrorKind::Detached.into(), true)));
         }
@@ -330,7 +335,7 @@ impl Core {
         taken
     }
 
-    pub(super) fn let_go(&self, call: u64) {
+    pub(crate) fn let_go(&self, call: u64) {
         if self.is_detached() {
             return;
         }
@@ -341,19 +346,65 @@ impl Core {
         self.unlock_after_send(guard, was_blocked);
     }
 
-    pub(super) fn max_in_flight(&self) -> u32 {
+    /// [`let_go`](Self::let_go) of one who may lead, or was woken to.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn leave(&self, call: u64) {
+        if self.is_detached() {
+            return;
+        }
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        state.lead.unregister(call);
+        state.lead.give_up(call);
+        state.ledger.let_go(call);
+        let was_blocked = state.blocked.is_some();
+        state.send_due();
+        state.woken.extend(state.lead.next());
+        self.unlock_after_send(guard, was_blocked);
+    }
+
+    pub(crate) fn max_in_flight(&self) -> u32 {
         self.max_in_flight
     }
 
-    pub(super) fn peer(&self) -> Peer {
+    /// Calls that are sent and have no final reply. 0 in a fork's child.
+    pub(crate) fn in_flight(&self) -> usize {
+        if self.is_detached() { 0 } else { self.lock().ledger.in_flight() }
+    }
+
+    pub(crate) fn peer(&self) -> Peer {
         self.peer
     }
 
-    pub(super) fn max_len(&self) -> usize {
+    pub(crate) fn max_len(&self) -> usize {
         self.max_len
     }
 
-    pub(super) fn close(&self) -> Result<()> {
+    fn end_calls(&self, state: &mut State) {
+        state.ledger.close();
+        state.note_changed();
+        state.woken.extend(state.lead.all());
+    }
+
+    /// Ends all calls, and keeps the connection.
+    ///
+    /// # Errors
+    /// `Detached` if that was done before.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn end(&self) -> Result<()> {
+        if self.is_detached() {
+            return Err(ErrorKind::Detached.into());
+        }
+        let mut guard = self.lock();
+        if std::mem::replace(&mut guard.closed, true) {
+            return Err(ErrorKind::Detached.into());
+        }
+        self.end_calls(&mut guard);
+        unlock(guard);
+        Ok(())
+    }
+
+    pub(crate) fn close(&self) -> Result<()> {
         if self.is_detached() {
             return Err(ErrorKind::Detached.into());
         }
@@ -362,10 +413,8 @@ impl Core {
             return Err(ErrorKind::Detached.into());
         }
         guard.closed = true;
-        guard.ledger.close();
+        self.end_calls(&mut guard);
         let state = &mut *guard;
-        state.note_changed();
-        state.woken.extend(state.lead.all());
         let (tx, rx) = (state.tx.take(), state.rx.take());
         unlock(guard);
         // A leader that waits drops what it has.
@@ -399,7 +448,7 @@ pub struct SharedClient {
 }
 
 impl SharedClient {
-    pub(super) fn new(raw: RawClient) -> Self {
+    pub(crate) fn new(raw: RawClient) -> Self {
         Self { core: Arc::new(Core::new(raw)) }
     }
 
@@ -484,7 +533,7 @@ impl SharedClient {
 
     /// How many calls are sent and have no final reply, by what was received so far. 0 in a fork's child.
     pub fn in_flight(&self) -> usize {
-        if self.core.is_detached() { 0 } else { self.core.lock().ledger.in_flight() }
+        self.core.in_flight()
     }
 
     /// The server's user when the connection was made.
