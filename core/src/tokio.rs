@@ -36,7 +36,7 @@ use crate::{Batch, Message, OwnedMessage, Readiness, Receiver, Region, Sender, S
 
 /// A readiness descriptor that stays its handle's. Goes before the handle does: tokio releases it by its number.
 #[derive(Debug)]
-pub(crate) struct Fd(RawFd);
+pub(crate) struct Fd(pub(crate) RawFd);
 
 impl AsRawFd for Fd {
     fn as_raw_fd(&self) -> RawFd {
