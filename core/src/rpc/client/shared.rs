@@ -6,7 +6,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use super::lead::{self, Crew, Lead};
-use super::ledger::{Ledger, Taken};
+use super::ledger::{Ledger, TICKETS, Taken};
 use super::pump::{self, Flushed, Request};
 use super::raw::{Peer, RawClient, window};
 use super::reply::{CallOptions, MethodInfo, Reply};
@@ -28,6 +28,9 @@ pub(crate) struct Core {
     max_in_flight: u32,
     max_len: usize,
     generation: u32,
+    /// Of the last one who waited for a place for a call.
+    #[cfg(feature = "tokio")]
+    last_ticket: std::sync::atomic::AtomicU64,
 }
 
 #[derive(Debug)]
@@ -91,6 +94,9 @@ impl State {
     pub(crate) fn note_changed(&mut self) {
         while let Some(call) = self.ledger.next_changed() {
             self.woken.extend(self.lead.owner(call));
+        }
+        if self.ledger.sends_at_once() {
+            self.woken.extend(self.lead.from(TICKETS));
         }
     }
 
@@ -249,6 +255,8 @@ impl Core {
             max_in_flight: ledger.max_in_flight(),
             max_len: tx.max_message_len(),
             generation: fork::generation(),
+            #[cfg(feature = "tokio")]
+            last_ticket: std::sync::atomic::AtomicU64::new(TICKETS),
             state: Mutex::new(State {
                 ledger,
                 lead: Lead::default(),
@@ -344,6 +352,13 @@ impl Core {
         guard.ledger.let_go(call);
         guard.send_due();
         self.unlock_after_send(guard, was_blocked);
+    }
+
+    /// A number for who waits for a place for a call.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn ticket(&self) -> u64 {
+        // Relaxed: only that each gets another one counts.
+        self.last_ticket.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1
     }
 
     /// [`let_go`](Self::let_go) of one who may lead, or was woken to.
