@@ -7,8 +7,13 @@ mod client;
 mod frame;
 mod server;
 mod status;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 
-pub use client::{CallOptions, Client, ClientConnector, MethodInfo, Pending, Reply, Stream, StreamIter};
+pub use client::{
+    CallOptions, Client, ClientConnector, MethodInfo, Pending, Reply, SharedClient, SharedPending, SharedStream,
+    Stream, StreamIter,
+};
 #[doc(hidden)] // for the bindings; not part of the stable API
 pub use client::{RawClient, Taken};
 pub use frame::method_id;
