@@ -597,6 +597,16 @@ impl Ledger {
         }
     }
 
+    /// A final REPLY says that a call was cancelled. If its time is over, that is why: the server's clock has said so a moment before
+    /// this side asked its own.
+    pub(crate) fn was_cancelled(&mut self, id: u64, now: Instant) {
+        if let Some(&at) = self.by_id.get(&id)
+            && self.calls[at as usize].deadline.is_some_and(|deadline| deadline <= now)
+        {
+            self.time_out(self.number_at(at));
+        }
+    }
+
     /// A call's time is over.
     pub(crate) fn time_out(&mut self, number: Number) {
         if let Some(call) = self.get(number)

@@ -56,6 +56,22 @@ fn kind(taken: Taken) -> (Option<ErrorKind>, bool) {
 }
 
 #[test]
+fn a_call_whose_time_is_over_has_timed_out_whoever_says_so_first() {
+    for (passed, timed_out) in [(1, false), (2, true)] {
+        let mut ledger = Ledger::new(8, 1000);
+        let begin = Instant::now();
+        let number = ledger.sent(0);
+        ledger.set_deadline(number, begin + Duration::from_secs(2));
+        ledger.was_cancelled(1, begin + Duration::from_secs(passed));
+        let cancelled = ReplyHeader { status: Status::Cancelled, element: false, code: 0 };
+        ledger.reply(1, cancelled, false, 16, Reply::default).unwrap();
+        let Taken::End(Err(error)) = ledger.take(number) else { panic!("it has ended") };
+        assert_eq!((error.is_timed_out(), error.may_have_run()), (timed_out, true));
+        assert_eq!((ledger.in_flight(), ledger.owes() && ledger.due() != Due::Nothing), (0, false));
+    }
+}
+
+#[test]
 fn calls_beyond_the_limit_get_their_ids_when_they_are_sent() {
     let mut ledger = ledger(2);
     let calls: Vec<_> = (0..5).map(|_| start(&mut ledger, 0)).collect();

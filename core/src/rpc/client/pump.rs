@@ -8,7 +8,7 @@ use crate::facts::{RPC_HEADER, TYPE_ID_CALL, TYPE_ID_CANCEL, TYPE_ID_CREDIT, TYP
 use crate::ring::consumer::Frame;
 use crate::ring::raw::WaitLimit;
 use crate::rpc::frame::{CallHeader, Parts, ReplyHeader, payload_len};
-use crate::rpc::{CallError, CallResult};
+use crate::rpc::{CallError, CallResult, Status};
 use crate::{Error, ErrorKind, Receiver, Result, Sender};
 
 /// A request as the caller has it.
@@ -214,6 +214,9 @@ fn take(ledger: &mut Ledger, frame: &Frame) -> std::result::Result<(), &'static 
     unsafe { header.as_mut_ptr().copy_from_nonoverlapping(frame.data, RPC_HEADER) };
     let (header, parts) =
         ReplyHeader::decode(&header, frame.len).ok_or("a reply with a header that no correct server writes")?;
+    if header.status == Status::Cancelled {
+        ledger.was_cancelled(frame.tag, Instant::now());
+    }
     let copy = || copy(frame, &parts);
     ledger.reply(frame.tag, header, !parts.body.is_empty(), frame.len, copy).map_err(|wrong| wrong.0)
 }
