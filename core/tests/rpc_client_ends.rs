@@ -39,8 +39,11 @@ fn helper() {
     }
 }
 
+/// What it is, and how a server does it.
+type Wrong = (&'static str, fn(&mut Server));
+
 /// What a server may do wrong after it has taken call 1 (one reply) and call 2 (a stream with a window of 2).
-const WRONG: &[(&str, fn(&mut Server))] = &[
+const WRONG: &[Wrong] = &[
     ("an id that was never issued", |server| server.ok(3, b"")),
     ("the id 0", |server| server.ok(0, b"")),
     ("an id of far away", |server| server.ok(u64::MAX, b"")),
