@@ -39,10 +39,10 @@ fn helper() {
     }
 }
 
-/// What a server may do wrong after it has taken call 1 (one reply) and call 2 (a stream with a window of 2).
-/// A wrong thing that a server does, and how.
+/// What it is, and how a server does it.
 type Wrong = (&'static str, fn(&mut Server));
 
+/// What a server may do wrong after it has taken call 1 (one reply) and call 2 (a stream with a window of 2).
 const WRONG: &[Wrong] = &[
     ("an id that was never issued", |server| server.ok(3, b"")),
     ("the id 0", |server| server.ok(0, b"")),

@@ -333,7 +333,9 @@ impl Call {
     pub fn answer_with<R: IntoReply>(mut self, outcome: std::result::Result<R, Fault>) {
         let mut request = self.request();
         request.set_reply_meta(&self.reply_meta);
-        let outcome = outcome.map(|reply| _ = reply.write_to(&mut request));
+        let outcome = outcome.map(|reply| {
+            reply.write_to(&mut request);
+        });
         let reply = request.output.into_reply(outcome);
         self.answer(Happened::Reply(reply));
     }
