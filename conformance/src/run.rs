@@ -300,6 +300,32 @@ impl Program {
 mod tests {
     use super::*;
 
+    fn language(id: &str) -> Language {
+        let run = "while read line; do echo closed; done";
+        let text = format!(r#"{{ "name": "{id}", "order": 1, "needs": [], "run": ["sh", "-c", "{run}"] }}"#);
+        Language::new(id.to_owned(), PathBuf::from("/"), &text).expect("well written")
+    }
+
+    #[test]
+    fn an_agent_goes_on_in_another_scene() {
+        let [one, other] = ["one", "other"].map(language);
+        let scene = || Scene::new(Duration::from_secs(60)).expect("a directory");
+        let first = scene();
+        let program = first.take(&one, "server").expect("a shell");
+        let pid = program.pid();
+        program.give_back().expect("it closes");
+        let said = first.log().len();
+        let second = scene();
+        let mut program = second.take(&one, "client").expect("the same shell");
+        assert_eq!(program.pid(), pid);
+        program.ask("close", "closed").expect("it answers");
+        assert_eq!(first.log().len(), said, "what it says now is the second scene's");
+        assert!(second.log().iter().all(|line| line.contains("one client: ")) && second.log().len() == 2);
+        program.give_back().expect("it closes");
+        keep([&other, &other]);
+        assert_ne!(scene().take(&one, "server").expect("a shell").pid(), pid, "it was ended");
+    }
+
     #[test]
     fn a_long_log_keeps_its_ends() {
         let scene = Scene::new(Duration::from_secs(1)).expect("a directory");
