@@ -301,6 +301,11 @@ impl Server {
         self.run()
     }
 
+    /// How the server waits from now on; see [`ServerBuilder::wait_policy`].
+    pub fn set_wait_policy(&mut self, policy: WaitPolicy) {
+        self.policy = policy;
+    }
+
     /// What ends [`run`](Self::run) from another thread or a signal handler.
     pub fn stopper(&self) -> Stopper {
         Stopper { hub: self.hub.clone() }
@@ -472,7 +477,9 @@ impl Server {
         let mut shared = Shared { methods, pool, hub, draining: drain.is_some() };
         for Event { client, call, happened } in events.drain(..) {
             // Clients come in the order of their numbers.
-            let Ok(index) = connections.binary_search_by_key(&client, |connection| connection.peer.id) else { continue };
+            let Ok(index) = connections.binary_search_by_key(&client, |connection| connection.peer.id) else {
+                continue;
+            };
             if connections[index].happened(call, happened, &mut shared).is_err() {
                 connections.remove(index).let_go(shared.pool);
             }
