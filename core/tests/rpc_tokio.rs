@@ -21,7 +21,9 @@ fn start(
     let path = dir.at("rpc.sock");
     let listener = Server::listener(&path, capacity, max_in_flight);
     let server = std::thread::spawn(move || serve(Server::accept(&listener)));
-    (Client::new(rpc::Client::connect(&path).unwrap()).unwrap(), server)
+    // Tasks may take their replies late: more of them wait than rings of this size can hold.
+    let client = rpc::Client::connector(&path).max_buffered(1 << 20).connect().unwrap();
+    (Client::new(client).unwrap(), server)
 }
 
 async fn in_time<T>(future: impl Future<Output = T>) -> T {
@@ -144,6 +146,48 @@ async fn the_end_of_the_connection_and_a_close_end_all_calls() {
     for call in calls {
         assert_eq!(in_time(call).await.unwrap().unwrap_err().kind(), Some(ErrorKind::Closed));
     }
+    drop(client);
+    server.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_client_is_ready_when_a_place_is_free() {
+    let (mut client, server) = start(1 << 16, 1, |mut server| {
+        let one = server.call();
+        assert!(server.try_frame().is_none());
+        server.ok(one.id, b"");
+        let two = server.call();
+        server.ok(two.id, b"");
+        while server.frame().is_ok() {}
+    });
+    in_time(client.ready()).await.unwrap();
+    let one = client.start(1, b"").unwrap();
+    // The reply is received by whoever waits for the place.
+    in_time(client.ready()).await.unwrap();
+    let mut other = client.clone();
+    let waits = tokio::spawn(async move { other.ready().await });
+    in_time(waits).await.unwrap().unwrap();
+    in_time(client.start(1, b"").unwrap()).await.unwrap();
+    in_time(one).await.unwrap();
+    drop(client);
+    server.join().unwrap();
+}
+
+#[cfg(feature = "tower")]
+#[tokio::test]
+async fn a_client_is_a_service() {
+    use ramway::rpc::tokio::Request;
+    use tower_service::Service;
+
+    let (mut client, server) = start(1 << 16, 1, Server::echo);
+    for i in 0..100u8 {
+        in_time(std::future::poll_fn(|cx| Service::poll_ready(&mut client, cx))).await.unwrap();
+        let answer = Service::call(&mut client, Request::new(1, [i]));
+        assert_eq!(in_time(answer).await.unwrap().body(), [i]);
+    }
+    let mut request = Request::new(1, *b"x");
+    request.timeout = Some(Duration::ZERO);
+    assert!(in_time(Service::call(&mut client, request)).await.unwrap_err().is_timed_out());
     drop(client);
     server.join().unwrap();
 }

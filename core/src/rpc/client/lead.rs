@@ -65,6 +65,11 @@ impl<W> Lead<W> {
         self.waiting.pop_first().map(|(_, waiter)| waiter)
     }
 
+    /// All who sleep and whose numbers are at least this.
+    pub fn from(&mut self, number: u64) -> impl Iterator<Item = W> {
+        self.waiting.split_off(&number).into_values()
+    }
+
     /// All who sleep.
     pub fn all(&mut self) -> impl Iterator<Item = W> {
         std::mem::take(&mut self.waiting).into_values()

@@ -13,7 +13,7 @@ use crate::select::Source;
 use crate::wait::Deadline;
 use crate::{Bus, Error, ErrorKind, Readiness, Receiver, Result, Select, SelectWaker, Sender, WaitPolicy, Waker};
 
-/// A client whose calls are numbers. No number is given twice in 2^32 uses of a place, and none is 0.
+/// A client whose calls are numbers. No number is given twice in 2^31 uses of a place, and none is 0.
 #[derive(Debug)]
 pub struct RawClient {
     // Dropped in this order: what was sent is closed first.

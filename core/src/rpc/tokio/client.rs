@@ -1,8 +1,8 @@
 //! A client for tasks: of those who wait one leads, receives for all, and is woken by the descriptors; the others are woken by it.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use ::tokio::io::unix::AsyncFd;
 use ::tokio::time::{Sleep, sleep};
 
 use crate::facts::{METHOD_DESCRIBE, METHOD_PING};
+use crate::rpc::client::crew::{Core, State, unlock};
 use crate::rpc::client::lead::Crew;
-use crate::rpc::client::shared::{Core, unlock};
 use crate::rpc::{self, CallError, CallOptions, CallResult, MethodInfo, Reply, Taken};
 use crate::tokio::{Fd, failed, watch};
-use crate::{ErrorKind, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// An RPC client for tasks. Clones are the same client; any number of tasks use it at a time.
 ///
@@ -35,9 +35,25 @@ use crate::{ErrorKind, Result};
 /// println!("{:?}", client.call_with(7, b"key", &options).await?.body());
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Client {
     shared: Arc<Shared>,
+    /// Of this clone, once it has waited for a place for a call.
+    ticket: Option<u64>,
+}
+
+impl Clone for Client {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone(), ticket: None }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            self.shared.core.leave(ticket);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -61,7 +77,8 @@ impl Client {
         let mut raw = client.into_raw();
         let room = watch(raw.tx.readiness()?)?;
         let replies = watch(raw.rx.readiness()?)?;
-        Ok(Self { shared: Arc::new(Shared { replies, room, core: Core::new(raw) }) })
+        let shared = Arc::new(Shared { replies, room, core: Core::new(raw) });
+        Ok(Self { shared, ticket: None })
     }
 
     /// As [`rpc::Client::call`](crate::rpc::Client::call).
@@ -118,6 +135,24 @@ impl Client {
         // The ledger decides; this only has the task polled then.
         let timer = options.timeout.map(|timeout| Box::pin(sleep(timeout)));
         Ok(UnderWay { number: Some(number), timer, shared: self.shared.clone() })
+    }
+
+    /// Waits until a call that is made now is sent at once, as far as the server's limit and the calls before it go. At once
+    /// where the connection is over: a call says how it ended. Others may take the place first.
+    ///
+    /// # Errors
+    /// `Detached`.
+    pub async fn ready(&mut self) -> CallResult<()> {
+        poll_fn(|cx| self.poll_ready(cx)).await
+    }
+
+    /// [`ready`](Self::ready) for futures made by hand. One task at a time: clones are for others.
+    pub fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<CallResult<()>> {
+        let ticket = *self.ticket.get_or_insert_with(|| self.shared.core.ticket());
+        let is_ready = |_: &Core, guard: &mut MutexGuard<'_, State>| {
+            (guard.ledger.sends_at_once() || guard.ledger.check().is_err()).then_some(())
+        };
+        self.shared.poll(cx, ticket, is_ready)
     }
 
     /// As [`rpc::Client::ping`](crate::rpc::Client::ping).
@@ -178,45 +213,35 @@ struct UnderWay {
 /// Rounds of receiving in one poll, each of many frames, before other tasks of the runtime are let go on.
 const ROUNDS: u32 = 8;
 
-impl UnderWay {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Taken> {
-        let Some(call) = self.number else {
-            let error = crate::Error::new(ErrorKind::InvalidArgument, "this call has ended, and its outcome was taken");
-            return Poll::Ready(Taken::End(Err(CallError::of_error(error, false))));
-        };
-        let Shared { replies, room, core } = &*self.shared;
+impl Shared {
+    /// Waits as `ticket`, receiving for all if nobody else does, until `look` gives something.
+    fn poll<T>(
+        &self,
+        cx: &mut Context<'_>,
+        ticket: u64,
+        mut look: impl FnMut(&Core, &mut MutexGuard<'_, State>) -> Option<T>,
+    ) -> Poll<CallResult<T>> {
+        let Self { replies, room, core } = self;
         if core.is_detached() {
-            return Poll::Ready(Taken::End(Err(CallError::of_error(ErrorKind::Detached.into(), true))));
-        }
-        // Registers this task for the time limit; whether it has passed the ledger says.
-        if let Some(timer) = &mut self.timer
-            && timer.as_mut().poll(cx).is_ready()
-        {
-            self.timer = None;
+            return Poll::Ready(Err(CallError::of_error(ErrorKind::Detached.into(), true)));
         }
         for _ in 0..ROUNDS {
             let mut guard = core.lock();
-            guard.lead.unregister(call);
-            let leads = guard.lead.take(call);
+            guard.lead.unregister(ticket);
+            let leads = guard.lead.take(ticket);
             let more = leads && guard.progress();
-            if core.is_done(&mut guard, call) {
-                let taken = guard.ledger.take(call);
-                if let Taken::End(_) = taken {
-                    self.number = None;
-                } else {
-                    guard.send_due();
-                }
-                guard.lead.give_up(call);
+            if let Some(found) = look(core, &mut guard) {
+                guard.lead.give_up(ticket);
                 let next = guard.lead.next();
                 unlock(guard);
                 if let Some(next) = next {
                     next.wake();
                 }
-                return Poll::Ready(taken);
+                return Poll::Ready(Ok(found));
             }
             let blocked = guard.blocked.is_some();
             // The leader, too: another task may end its call, or find no room.
-            guard.lead.register(call, cx.waker().clone());
+            guard.lead.register(ticket, cx.waker().clone());
             unlock(guard);
             if !leads {
                 return Poll::Pending;
@@ -232,9 +257,7 @@ impl UnderWay {
                         event.clear_ready();
                         again = true;
                     }
-                    Poll::Ready(Err(error)) => {
-                        return Poll::Ready(Taken::End(Err(CallError::of_error(failed(error), true))));
-                    }
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(CallError::of_error(failed(error), true))),
                     Poll::Pending => {}
                 }
             }
@@ -244,6 +267,38 @@ impl UnderWay {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+}
+
+impl UnderWay {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Taken> {
+        let Some(call) = self.number else {
+            let error = Error::new(ErrorKind::InvalidArgument, "this call has ended, and its outcome was taken");
+            return Poll::Ready(Taken::End(Err(CallError::of_error(error, false))));
+        };
+        // Registers this task for the time limit; whether it has passed the ledger says.
+        if let Some(timer) = &mut self.timer
+            && timer.as_mut().poll(cx).is_ready()
+        {
+            self.timer = None;
+        }
+        let taken = ready!(self.shared.poll(cx, call, |core, guard| {
+            core.is_done(guard, call).then(|| {
+                let taken = guard.ledger.take(call);
+                if let Taken::Element(_) = taken {
+                    guard.send_due();
+                }
+                taken
+            })
+        }));
+        match taken {
+            Ok(Taken::End(outcome)) => {
+                self.number = None;
+                Poll::Ready(Taken::End(outcome))
+            }
+            Ok(taken) => Poll::Ready(taken),
+            Err(error) => Poll::Ready(Taken::End(Err(error))),
+        }
     }
 }
 
@@ -290,7 +345,7 @@ impl Stream {
     /// # Errors
     /// How the call ended: what was received before comes first.
     pub async fn next(&mut self) -> Option<CallResult<Reply>> {
-        std::future::poll_fn(|cx| self.poll_element(cx)).await
+        poll_fn(|cx| self.poll_element(cx)).await
     }
 
     /// [`next`](Self::next) for at most `timeout`; `Poll::Pending` if the time has passed. The stream goes on then.
