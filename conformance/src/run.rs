@@ -1,5 +1,7 @@
-//! Agents in a place of their own: started, listened to, told things, killed, and a log of what they said.
+//! Agents in a place of their own: started, listened to, told things, killed, and a log of what they said. One that has closed what
+//! it had open can go on in another place.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,14 +59,37 @@ impl Scene {
     pub fn start_as(&self, language: &Language, mut command: Command, role: &str) -> Result<Program> {
         let label = format!("{} {role}", language.name);
         command.env("RAMWAY_DIR", self.directory());
-        let (log, began, name) = (self.log.clone(), self.began, label.clone());
+        let page = Page::default();
+        page.turn(Some(self.entries(&label)));
+        let written = page.clone();
         let said = move |said: Said<'_>| match said {
-            Said::Told(line) => add(&log, began, &name, &format!("< {line}")),
-            Said::Event(line) => add(&log, began, &name, line),
-            Said::Aside(line) => add(&log, began, &name, &format!("stderr: {line}")),
+            Said::Told(line) => written.add(&format!("< {line}")),
+            Said::Event(line) => written.add(line),
+            Said::Aside(line) => written.add(&format!("stderr: {line}")),
         };
         let agent = Agent::start(command, said).map_err(|cause| format!("{label}: {cause}"))?;
-        Ok(Program { agent, label, deadline: self.deadline })
+        Ok(Program { agent, label, deadline: self.deadline, page, language: language.id.clone() })
+    }
+
+    /// An agent of this language that was [given back](Program::give_back) to this thread, or a new one. It knows no directory but that
+    /// of its first scene: it is to be told paths.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn take(&self, language: &Language, role: &str) -> Result<Program> {
+        let idle = IDLE.with_borrow_mut(|idle| {
+            let at = idle.iter().position(|program| program.language == language.id)?;
+            Some(idle.swap_remove(at))
+        });
+        let Some(mut program) = idle else { return self.start(language, role) };
+        program.label = format!("{} {role}", language.name);
+        program.deadline = self.deadline;
+        program.page.turn(Some(self.entries(&program.label)));
+        Ok(program)
+    }
+
+    fn entries(&self, label: &str) -> Entries {
+        Entries { log: self.log.clone(), began: self.began, label: label.to_owned() }
     }
 
     /// Adds a line of the runner's own to the log.
@@ -114,11 +139,55 @@ fn add(log: &Mutex<Vec<String>>, began: Instant, label: &str, line: &str) {
     log.push(entry);
 }
 
+/// Where what an agent says is written.
+struct Entries {
+    log: Arc<Mutex<Vec<String>>>,
+    began: Instant,
+    label: String,
+}
+
+/// The log that an agent writes at present; none between two scenes.
+#[derive(Clone, Default)]
+struct Page(Arc<Mutex<Option<Entries>>>);
+
+impl Page {
+    fn turn(&self, entries: Option<Entries>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = entries;
+    }
+
+    fn add(&self, line: &str) {
+        if let Some(Entries { log, began, label }) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            add(log, *began, label, line);
+        }
+    }
+}
+
+thread_local! {
+    /// Agents with nothing open. This thread's own: they end with the thread that started them.
+    static IDLE: RefCell<Vec<Program>> = const { RefCell::new(Vec::new()) };
+}
+
+/// How many idle agents of a language a thread has at most.
+const IDLE_MOST: usize = 3;
+
+/// Ends this thread's idle agents but for those of these languages.
+pub fn keep(languages: [&Language; 2]) {
+    let others = IDLE.with_borrow_mut(|idle| {
+        let (kept, others) =
+            std::mem::take(idle).into_iter().partition(|one: &Program| languages.iter().any(|l| l.id == one.language));
+        *idle = kept;
+        others
+    });
+    drop::<Vec<_>>(others);
+}
+
 /// A running agent. Killed and waited for when dropped.
 pub struct Program {
     agent: Agent,
     label: String,
     deadline: Instant,
+    page: Page,
+    language: String,
 }
 
 impl Program {
@@ -202,6 +271,21 @@ impl Program {
         self.named(outcome)
     }
 
+    /// Has it close what is open, and leaves it to another scene of this thread.
+    ///
+    /// # Errors
+    /// It ends, or does not close in time.
+    pub fn give_back(mut self) -> Result<()> {
+        let idle = IDLE.with_borrow(|idle| idle.iter().filter(|program| program.language == self.language).count());
+        if idle >= IDLE_MOST {
+            return self.finish();
+        }
+        self.ask("close", "closed")?;
+        self.page.turn(None);
+        IDLE.with_borrow_mut(|idle| idle.push(self));
+        Ok(())
+    }
+
     /// Kills it; gives what it had said by then, and when it was gone.
     ///
     /// # Errors
@@ -215,6 +299,32 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn language(id: &str) -> Language {
+        let run = "while read line; do echo closed; done";
+        let text = format!(r#"{{ "name": "{id}", "order": 1, "needs": [], "run": ["sh", "-c", "{run}"] }}"#);
+        Language::new(id.to_owned(), PathBuf::from("/"), &text).expect("well written")
+    }
+
+    #[test]
+    fn an_agent_goes_on_in_another_scene() {
+        let [one, other] = ["one", "other"].map(language);
+        let scene = || Scene::new(Duration::from_secs(60)).expect("a directory");
+        let first = scene();
+        let program = first.take(&one, "server").expect("a shell");
+        let pid = program.pid();
+        program.give_back().expect("it closes");
+        let said = first.log().len();
+        let second = scene();
+        let mut program = second.take(&one, "client").expect("the same shell");
+        assert_eq!(program.pid(), pid);
+        program.ask("close", "closed").expect("it answers");
+        assert_eq!(first.log().len(), said, "what it says now is the second scene's");
+        assert!(second.log().iter().all(|line| line.contains("one client: ")) && second.log().len() == 2);
+        program.give_back().expect("it closes");
+        keep([&other, &other]);
+        assert_ne!(scene().take(&one, "server").expect("a shell").pid(), pid, "it was ended");
+    }
 
     #[test]
     fn a_long_log_keeps_its_ends() {

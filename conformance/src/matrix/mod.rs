@@ -25,7 +25,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use ramway_agents::{Language, Result, languages};
 
-use crate::run::Scene;
+use crate::run::{self, Scene};
 use crate::work;
 use pair::{Over, Pair};
 pub use report::{Outcome, Report};
@@ -224,6 +224,7 @@ fn play_one(job: &Job<'_>, messages: u64, seed: u64, spread: bool, processors: u
         Load::Busy => 1,
     };
     shared.take(cores);
+    run::keep([producer, consumer]);
     let began = Instant::now();
     let (outcome, log) = match Scene::new(LIMIT) {
         Ok(scene) => {

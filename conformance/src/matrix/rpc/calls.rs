@@ -3,8 +3,9 @@
 use ramway_agents::Result;
 
 use super::super::pair::Pair;
-use super::{all_ok, both, connect, finish, serve, settled};
-use crate::run::Scene;
+use super::super::stream::{empty, wait};
+use super::{all_ok, both, connect, connected, finish, serve, served, serving, settled};
+use crate::run::{Program, Scene};
 use crate::vectors::rpc::{SUM, method_id};
 
 /// The methods of an agent's server, as `describe` gives them.
@@ -14,9 +15,20 @@ fn described() -> String {
     format!("1,2,3,4,5,6,7,{sum} {SUM}")
 }
 
+/// New programs, which are told a name and no path, and spin on some pairs.
+fn by_name(pair: &Pair<'_>, scene: &Scene) -> Result<(Program, Program)> {
+    let mut server = scene.start(pair.producer, "server")?;
+    server.tell(&format!("open rpc=s role=server wait={}", wait(pair)))?;
+    serving(&mut server)?;
+    let mut client = scene.start(pair.consumer, "client")?;
+    client.tell(&format!("open rpc=s role=client wait={}", wait(pair)))?;
+    connected(&mut client, &server)?;
+    Ok((server, client))
+}
+
 /// Blocking calls and many at a time, with metadata and without, by number and by name.
 pub fn calls(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
-    let (mut server, mut client) = both(pair, scene, "", "")?;
+    let (mut server, mut client) = by_name(pair, scene)?;
     let count = pair.messages / 10;
     all_ok(&mut client, count, "method=1")?;
     all_ok(&mut client, count, "method=1 start=7 in_flight=64 meta=13")?;
@@ -34,7 +46,9 @@ pub fn calls(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     client.ask("state", "state")?.expect("in_flight=0")?;
     let began = 2 * count + count / 10 + 20 + 200 + 200 + 10;
     settled(scene, &mut server, &mut client)?.expect(&format!("began={began} cancelled=0 clients=1"))?;
-    finish(scene, server, client)
+    client.finish()?;
+    server.finish()?;
+    empty(scene)
 }
 
 /// Each way in which one call fails; the others go on.
@@ -84,7 +98,7 @@ pub fn many_clients(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     for label in ["client 1", "client 2", "client 3", "client 4"] {
         clients.push(connect(pair, scene, &server, "", label)?);
     }
-    server.ask("served", "served")?.expect("clients=4")?;
+    served(scene, &mut server, "four clients", |event| Ok(event.number::<u64>("clients")? == 4))?;
     let count = pair.messages / 40;
     for (at, client) in clients.iter_mut().enumerate() {
         client.tell(&format!("call method=1 count={count} start={} in_flight=16", 100_000 * at))?;
@@ -93,7 +107,7 @@ pub fn many_clients(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
         client.expect("called")?.expect(&format!("count={count} Ok={count}"))?;
     }
     let last = clients.pop().ok_or("four")?;
-    clients.into_iter().try_for_each(crate::run::Program::finish)?;
+    clients.into_iter().try_for_each(Program::give_back)?;
     finish(scene, server, last)
 }
 

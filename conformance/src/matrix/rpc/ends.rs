@@ -7,7 +7,7 @@ use ramway_agents::Result;
 
 use super::super::crash::in_time;
 use super::super::pair::Pair;
-use super::{all_ok, both, connect, connected, finish, of, running, serve, served, settled, sum, wait};
+use super::{all_ok, both, connect, connected, finish, of, opening, running, serve, served, settled, sum};
 use crate::run::Scene;
 
 /// A server that shuts down refuses new calls, ends those that run, and closes.
@@ -66,7 +66,7 @@ pub fn server_dies(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     client.ask("call method=1 count=3", "called")?.expect("count=3 PeerDead=3")?;
     client.ask("close", "closed")?;
     let server = serve(pair, scene, "")?;
-    client.tell(&format!("open rpc=s role=client wait={}", wait(pair)))?;
+    client.tell(&opening(pair, scene, ""))?;
     connected(&mut client, &server)?;
     all_ok(&mut client, 10, "method=1")?;
     finish(scene, server, client)
@@ -89,7 +89,7 @@ pub fn server_dies_at_random(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
         }
         client.ask("close", "closed")?;
         server = serve(pair, scene, "")?;
-        client.tell(&format!("open rpc=s role=client wait={}", wait(pair)))?;
+        client.tell(&opening(pair, scene, ""))?;
         connected(&mut client, &server)?;
     }
     all_ok(&mut client, 10, "method=1")?;
@@ -114,7 +114,7 @@ pub fn client_dies(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     all_ok(&mut client, 100, "method=1 in_flight=8")?;
     let mut next = connect(pair, scene, &server, "", "next client")?;
     all_ok(&mut next, 100, "method=1 in_flight=8")?;
-    next.finish()?;
+    next.give_back()?;
     server.ask("gate", "opened")?;
     client.ask("collect", "called")?.expect("count=1 Ok=1")?;
     settled(scene, &mut server, &mut client)?;
@@ -135,7 +135,7 @@ pub fn client_stopped(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     stopped.go_on()?;
     stopped.expect("streamed")?.expect("received=4000 Ok=4 may_have_run=0")?;
     settled(scene, &mut server, &mut stopped)?;
-    stopped.finish()?;
+    stopped.give_back()?;
     finish(scene, server, client)
 }
 

@@ -3,7 +3,7 @@
 use ramway_agents::Result;
 
 use super::super::pair::Pair;
-use super::{all_ok, both, connect, connected, finish, of, serve, served, settled, sum, wait};
+use super::{all_ok, both, connect, connected, finish, of, opening, place, serve, served, settled, sum};
 use crate::run::Scene;
 
 /// Streams that nobody reads stop by themselves, and stop no other call.
@@ -45,8 +45,8 @@ pub fn in_flight(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
 /// A client keeps to the server's limit by itself, and waits; what a server would have to copy beyond its limit it refuses.
 pub fn overloaded(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let mut server = serve(pair, scene, " max_in_flight=4")?;
-    let mut client = scene.start(pair.consumer, "client")?;
-    client.tell(&format!("open rpc=s role=client wait={}", wait(pair)))?;
+    let mut client = scene.take(pair.consumer, "client")?;
+    client.tell(&opening(pair, scene, ""))?;
     connected(&mut client, &server)?.expect("max_in_flight=4")?;
     client.ask("start method=5 count=20", "started")?;
     served(scene, &mut server, "a running call", |event| Ok(event.number::<u64>("running")? >= 1))?;
@@ -80,11 +80,11 @@ pub fn overloaded(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
 pub fn busy(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let mut server = serve(pair, scene, " max_clients=1")?;
     let mut first = connect(pair, scene, &server, "", "client")?;
-    let mut second = scene.start(pair.consumer, "second client")?;
-    let open = format!("open rpc=s role=client timeout=1000 wait={}", wait(pair));
+    let mut second = scene.take(pair.consumer, "second client")?;
+    let open = opening(pair, scene, " timeout=1000");
     second.ask(&open, "error")?.expect("name=Busy number=4")?;
     all_ok(&mut first, 10, "method=1")?;
-    first.finish()?;
+    first.give_back()?;
     served(scene, &mut server, "no client", |event| Ok(event.number::<u64>("clients")? == 0))?;
     second.tell(&open)?;
     connected(&mut second, &server)?;
@@ -143,20 +143,21 @@ pub fn deadline_storm(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
 /// A plain connector and a server, a client and a plain listener: refused, and both go on.
 pub fn plain_peers(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let server = serve(pair, scene, "")?;
-    let mut peer = scene.start(pair.consumer, "plain connector")?;
-    peer.ask("open role=both connect=s", "error")?.expect("name=AbiMismatch number=13")?;
+    let mut peer = scene.take(pair.consumer, "plain connector")?;
+    peer.ask(&format!("open role=both connect={}", place(scene)), "error")?.expect("name=AbiMismatch number=13")?;
     let mut client = connect(pair, scene, &server, "", "client")?;
     all_ok(&mut client, 10, "method=1")?;
     finish(scene, server, client)?;
 
-    let mut listener = scene.start(pair.producer, "plain listener")?;
-    listener.tell("open role=both listen=b")?;
-    let mut client = scene.start(pair.consumer, "client of a plain listener")?;
-    client.ask("open rpc=b role=client", "error")?.expect("name=AbiMismatch number=13")?;
-    peer.tell("open role=both connect=b")?;
+    let mut listener = scene.take(pair.producer, "plain listener")?;
+    let other = scene.directory().join("b").display().to_string();
+    listener.tell(&format!("open role=both listen={other}"))?;
+    let mut client = scene.take(pair.consumer, "client of a plain listener")?;
+    client.ask(&format!("open rpc={other} role=client"), "error")?.expect("name=AbiMismatch number=13")?;
+    peer.tell(&format!("open role=both connect={other}"))?;
     listener.expect("attached")?;
     peer.expect("attached")?;
-    client.finish()?;
-    peer.finish()?;
-    listener.finish()
+    client.give_back()?;
+    peer.give_back()?;
+    listener.give_back()
 }

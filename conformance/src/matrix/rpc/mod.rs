@@ -45,10 +45,20 @@ fn wait(pair: &Pair<'_>) -> &'static str {
     pair.pick(&["hybrid", "block"])
 }
 
+/// Where the server of a scene listens.
+fn place(scene: &Scene) -> String {
+    scene.directory().join("s").display().to_string()
+}
+
+/// What opens a client.
+fn opening(pair: &Pair<'_>, scene: &Scene, keys: &str) -> String {
+    format!("open rpc={} role=client wait={}{keys}", place(scene), wait(pair))
+}
+
 /// A server that listens, with these keys of `open` beside.
 fn serve(pair: &Pair<'_>, scene: &Scene, keys: &str) -> Result<Program> {
-    let mut server = scene.start(pair.producer, "server")?;
-    server.tell(&format!("open rpc=s role=server wait={}{keys}", wait(pair)))?;
+    let mut server = scene.take(pair.producer, "server")?;
+    server.tell(&format!("open rpc={} role=server wait={}{keys}", place(scene), wait(pair)))?;
     serving(&mut server)?;
     Ok(server)
 }
@@ -61,8 +71,8 @@ fn serving(server: &mut Program) -> Result<()> {
 
 /// A client that is connected.
 fn connect(pair: &Pair<'_>, scene: &Scene, server: &Program, keys: &str, label: &str) -> Result<Program> {
-    let mut client = scene.start(pair.consumer, label)?;
-    client.tell(&format!("open rpc=s role=client wait={}{keys}", wait(pair)))?;
+    let mut client = scene.take(pair.consumer, label)?;
+    client.tell(&opening(pair, scene, keys))?;
     connected(&mut client, server)?;
     Ok(client)
 }
@@ -80,8 +90,8 @@ fn both(pair: &Pair<'_>, scene: &Scene, server_keys: &str, client_keys: &str) ->
         let client = connect(pair, scene, &server, client_keys, "client")?;
         return Ok((server, client));
     }
-    let mut client = scene.start(pair.consumer, "client")?;
-    client.tell(&format!("open rpc=s role=client wait={}{client_keys}", wait(pair)))?;
+    let mut client = scene.take(pair.consumer, "client")?;
+    client.tell(&opening(pair, scene, client_keys))?;
     let server = serve(pair, scene, server_keys)?;
     connected(&mut client, &server)?;
     Ok((server, client))
@@ -89,8 +99,8 @@ fn both(pair: &Pair<'_>, scene: &Scene, server_keys: &str, client_keys: &str) ->
 
 /// The client closes, then the server, and nothing is left behind.
 fn finish(scene: &Scene, server: Program, client: Program) -> Result<()> {
-    client.finish()?;
-    server.finish()?;
+    client.give_back()?;
+    server.give_back()?;
     empty(scene)
 }
 
