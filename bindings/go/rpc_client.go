@@ -3,7 +3,6 @@ package ramway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -391,6 +390,3 @@ func (c *Client) Close() error {
 	}
 	return err
 }
-
-// String says which server it calls.
-func (c *Client) String() string { return fmt.Sprintf("ramway client of '%s'", c.name) }

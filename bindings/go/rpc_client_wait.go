@@ -149,11 +149,13 @@ func (c *Client) follow(done <-chan struct{}, k *clientCall, goal callGoal) {
 // which is given up meanwhile.
 func (c *Client) pump(ctx context.Context, done <-chan struct{}, k *clientCall, goal callGoal) {
 	for {
-		if !c.drain(k, goal) || c.ended != nil {
+		more := c.drain(k, goal)
+		if c.ended != nil {
 			return
 		}
+		// What was received may have freed a place, or made a call owe something.
 		c.flush()
-		if k.reached(goal) {
+		if !more || k.reached(goal) {
 			return
 		}
 		select {
@@ -187,7 +189,7 @@ func (c *Client) drain(k *clientCall, goal callGoal) bool {
 			return false
 		case err != nil:
 			c.finish(err)
-			c.line.close(false)
+			c.line.close(kindOf(err) != Closed)
 			return false
 		case !some:
 			return true

@@ -21,10 +21,9 @@ type rpcLine struct {
 	state lineState
 	// selector waits where room is to be waited for; made by the first such wait.
 	selector *Selector
-	both     []Source
 	room     *roomSource
-	// only: the selector's sources are those without the receiver.
-	only bool
+	// deaf: the selector's sources are those without the receiver.
+	deaf bool
 }
 
 // lineState is what the pump of a line does.
@@ -184,14 +183,14 @@ func (l *rpcLine) prepare(w lineWait) {
 		l.selector = NewSelector()
 		l.selector.SetWait(l.rx.wait.mode)
 		l.room = &roomSource{endSource: endSource{endpoint: &l.tx.endpoint, side: l.tx}, sender: l.tx}
-		l.both = []Source{lineRoom{l}, linePoke{l}, l.rx}
-		l.selector.Set(l.both...)
+		l.deaf = !w.deaf
 	}
-	if l.room.n = int(w.room); l.only != w.deaf {
-		if l.only = w.deaf; w.deaf {
-			l.selector.Set(l.both[:2]...)
+	if l.room.n = int(w.room); l.deaf != w.deaf {
+		// The poke, which has no word to sleep on, comes last: a place to sleep counts the words.
+		if l.deaf = w.deaf; w.deaf {
+			l.selector.Set(lineRoom{l}, linePoke{l})
 		} else {
-			l.selector.Set(l.both...)
+			l.selector.Set(lineRoom{l}, l.rx, linePoke{l})
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (c *Client) look(k *clientCall, goal callGoal) {
 		return
 	}
 	c.pumping = true
-	if c.drain(k, goal) {
+	if c.drain(k, goal); c.ended == nil {
 		c.flush()
 	}
 	c.pumping = false
