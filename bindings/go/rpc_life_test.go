@@ -165,6 +165,8 @@ func TestDrainingFinishesWhatRunsAndTakesNothingNew(t *testing.T) {
 		}), 0)
 	})
 	c, other := calling(t, s, ClientOptions{}), calling(t, s, ClientOptions{})
+	// From now on it is served: one that has only connected is not.
+	expectKind(t, other.Ping(within(t)), 0)
 	running, err := c.Start(within(t), 2, nil)
 	expectKind(t, err, 0)
 	<-begun

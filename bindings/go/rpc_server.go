@@ -63,10 +63,14 @@ type Server struct {
 	maxInFlight uint32
 	maxBytes    uint64
 
-	mu      sync.Mutex
-	methods map[uint32]*serverMethod
-	conns   map[*serverConn]struct{}
-	state   serverState
+	// methods is with its own lock: a connection asks for one while it holds its own.
+	methodsMu sync.RWMutex
+	methods   map[uint32]*serverMethod
+
+	// mu is never taken while a connection's is held, nor the other way round.
+	mu    sync.Mutex
+	conns map[*serverConn]struct{}
+	state serverState
 	// changed tells Shutdown that a client has no call left, or has gone.
 	changed chan struct{}
 	// over is closed when the server has ended.
@@ -174,8 +178,8 @@ func (s *Server) handle(method uint32, m *serverMethod) error {
 		return about(failf(InvalidArgument, "method %#x is Ramway's own: expected a number below %#x", method, uint32(methodReserved)),
 			"serving", s.name)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.methodsMu.Lock()
+	defer s.methodsMu.Unlock()
 	if other := s.methods[method]; other != nil {
 		return about(failf(AlreadyExists, "method %d has a handler already (%q, now %q): names whose numbers are the same need another name",
 			method, other.name, m.name), "serving", s.name)
@@ -186,15 +190,15 @@ func (s *Server) handle(method uint32, m *serverMethod) error {
 
 // method is the method of a number; nil if there is none.
 func (s *Server) method(number uint32) *serverMethod {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.methodsMu.RLock()
+	defer s.methodsMu.RUnlock()
 	return s.methods[number]
 }
 
 // describe is the body of the answer to methodDescribe.
 func (s *Server) describe() []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.methodsMu.RLock()
+	defer s.methodsMu.RUnlock()
 	var b []byte
 	for _, number := range slices.Sorted(maps.Keys(s.methods)) {
 		b = strconv.AppendUint(b, uint64(number), 10)
