@@ -3,6 +3,7 @@ package ramway
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -115,8 +116,9 @@ func (c *Client) Call(ctx context.Context, method uint32, body []byte, options .
 	return c.result(k)
 }
 
-// Start sends a request and gives the call that is under way. It returns when the request is published: it waits while as many calls
-// are in flight as may be, and for room in the ring. The context is the call's, not only that of Start: when it ends, the call is cancelled.
+// Start sends a request and gives the call that is under way. It does not wait: a request for which there is no place or no room is
+// copied, and sent in its turn while some goroutine waits in a call of the client. The context is the call's: when it ends, the call is
+// cancelled.
 //
 // Errors: as for [Client.Call].
 func (c *Client) Start(ctx context.Context, method uint32, body []byte, options ...CallOption) (*Pending, error) {
@@ -149,13 +151,13 @@ func (c *Client) start(ctx context.Context, method uint32, body []byte, options 
 	if err := c.begin(k); err != nil {
 		return nil, err
 	}
-	if err := c.wait(ctx, k, goalPublished); err != nil {
-		c.stop(k, ctx)
-	}
-	if k.decided && k.outcome != nil && !k.outcome.mayHaveRun && k.id == 0 {
+	if k.decided {
 		return nil, k.outcome
 	}
-	if ctx.Done() != nil && !k.decided {
+	if k.state == callQueued {
+		k.meta, k.body = slices.Clone(k.meta), slices.Clone(k.body)
+	}
+	if ctx.Done() != nil {
 		k.unwatch = context.AfterFunc(ctx, func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -273,9 +275,6 @@ func (c *Client) flush() {
 			return
 		}
 		l.published(k)
-		if k.goal == goalPublished {
-			c.tell(k)
-		}
 	}
 }
 

@@ -55,9 +55,8 @@ type clientCall struct {
 	// before and after are its neighbours in the queue.
 	before, after *clientCall
 
-	// waiter is the goroutine that waits for something of this call, goal what for; see rpc_client_wait.go.
+	// waiter is the goroutine that waits for something of this call; see rpc_client_wait.go.
 	waiter *callWaiter
-	goal   callGoal
 	// unwatch ends the watch of the call's own context.
 	unwatch func() bool
 }

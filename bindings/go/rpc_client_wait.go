@@ -19,23 +19,13 @@ type callGoal uint8
 const (
 	// goalDecided: the call has ended.
 	goalDecided callGoal = iota
-	// goalPublished: its CALL was sent, or it has ended.
-	goalPublished
 	// goalElement: it holds an element, or has ended.
 	goalElement
 )
 
 // reached says whether the wait is over.
 func (k *clientCall) reached(goal callGoal) bool {
-	switch {
-	case k.decided:
-		return true
-	case goal == goalPublished:
-		return k.state != callQueued
-	case goal == goalElement:
-		return len(k.replies) != 0
-	}
-	return false
+	return k.decided || goal == goalElement && len(k.replies) != 0
 }
 
 // callWaiter is a goroutine that follows.
@@ -112,7 +102,7 @@ func (c *Client) wait(ctx context.Context, k *clientCall, goal callGoal) error {
 			c.pumping = false
 			continue
 		}
-		c.follow(done, k, goal)
+		c.follow(done, k)
 	}
 	return nil
 }
@@ -125,9 +115,9 @@ func (c *Client) passOn() {
 }
 
 // follow sleeps until something happens to the call, or there is no pump. With mu, which is given up meanwhile.
-func (c *Client) follow(done <-chan struct{}, k *clientCall, goal callGoal) {
+func (c *Client) follow(done <-chan struct{}, k *clientCall) {
 	w := waitersPool.Get().(*callWaiter)
-	k.waiter, k.goal = w, goal
+	k.waiter = w
 	c.followers.add(w)
 	c.mu.Unlock()
 	select {
@@ -136,7 +126,7 @@ func (c *Client) follow(done <-chan struct{}, k *clientCall, goal callGoal) {
 	}
 	c.mu.Lock()
 	c.followers.remove(w)
-	k.waiter, k.goal = nil, goalDecided
+	k.waiter = nil
 	// Nobody knows it any more: what it was woken for, its owner now looks at.
 	select {
 	case <-w.wake:

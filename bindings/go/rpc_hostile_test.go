@@ -452,17 +452,15 @@ func TestCancelAndCreditGoBeforeAnyCallBehindAFullRing(t *testing.T) {
 	s, err := c.Stream(background, 2, nil, WithWindow(2))
 	expectKind(t, err, 0)
 	// The ring to the server is full: nobody reads there.
-	full := make(chan error, 1)
+	full := make(chan error, 8)
 	ctx, stop := context.WithCancel(background)
 	defer stop()
-	go func() {
-		for {
-			if _, err := c.Start(ctx, 3, make([]byte, 1000)); err != nil {
-				full <- err
-				return
-			}
-		}
-	}()
+	for range cap(full) {
+		go func() {
+			_, err := c.Call(ctx, 3, make([]byte, 1000))
+			full <- err
+		}()
+	}
 	eventually(t, "a call waits for room", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -494,7 +492,9 @@ func TestCancelAndCreditGoBeforeAnyCallBehindAFullRing(t *testing.T) {
 		t.Fatalf("%#x of %d, %v", in.typeID, in.id, err)
 	}
 	stop()
-	expectKind(t, <-full, Interrupted)
+	for range cap(full) {
+		expectKind(t, <-full, Interrupted)
+	}
 }
 
 func TestAnUnsentCallThatTimesOutIsWithdrawn(t *testing.T) {

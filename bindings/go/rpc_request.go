@@ -2,7 +2,6 @@ package ramway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -66,14 +65,8 @@ func panicText(value any) string {
 	return fmt.Sprint(value)
 }
 
-// errNoStream is for a stream's method that was called for one reply.
-var errNoStream = errors.New("this method's reply is a stream: call it as one")
-
 // elements sends what a stream's handler yields; the error is the handler's.
 func (k *serverCall) elements() (err error) {
-	if k.window == 0 {
-		return errNoStream
-	}
 	for element, failed := range k.by.stream(k.ctx, k.request) {
 		if failed != nil {
 			return failed

@@ -3,6 +3,7 @@ package ramway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"time"
@@ -166,7 +167,7 @@ func (c *serverConn) receiveCall(in *frameIn) (*serverCall, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.ledger.call(in.id, h, uint64(len(in.payload)))
+	k, err := c.ledger.call(in.id, h, uint64(len(in.payload)-rpcHeader))
 	if err != nil {
 		return nil, err
 	}
@@ -412,6 +413,10 @@ func (k *serverCall) invoke() (h replyHeader, body []byte) {
 		h, body = replyHeader{status: rpcHandlerFailed}, []byte(panicText(recover()))
 	}()
 	var err error
+	if k.by.stream != nil && k.window == 0 {
+		returned = true
+		return replyHeader{status: rpcHandlerFailed}, fmt.Appendf(nil, "method %d replies with a stream: call it as one", k.method)
+	}
 	if k.by.stream != nil {
 		err = k.elements()
 	} else {
