@@ -18,8 +18,9 @@ import (
 
 // rawPeer is an end of an RPC's bus without any rules.
 type rawPeer struct {
-	t    *testing.T
-	line rpcLine
+	t *testing.T
+	// line sends, in receives: each may be used by a goroutine of its own.
+	line, in rpcLine
 }
 
 // rawClient connects to a server.
@@ -28,7 +29,7 @@ func rawClient(t *testing.T, path string) *rawPeer {
 	bus, err := connect(background, path, ConnectOptions{}, rpcFeatures)
 	expectKind(t, err, 0)
 	t.Cleanup(func() { _ = bus.Close() })
-	return &rawPeer{t, newRPCLine(bus)}
+	return &rawPeer{t, newRPCLine(bus), newRPCLine(bus)}
 }
 
 // rawServer is a server that the client of it does not know to be one.
@@ -49,7 +50,7 @@ func rawServer(t *testing.T, o ListenOptions, maxInFlight uint32, client ClientO
 	expectKind(t, err, 0)
 	c := <-clients
 	t.Cleanup(func() { _ = c.Close(); _ = bus.Close(); _ = l.Close() })
-	return &rawPeer{t, newRPCLine(bus)}, c
+	return &rawPeer{t, newRPCLine(bus), newRPCLine(bus)}, c
 }
 
 // put sends a frame as it is, waiting for room.
@@ -79,15 +80,15 @@ func (p *rawPeer) next() (frameIn, error) {
 	ctx := within(p.t)
 	for {
 		var in frameIn
-		some, err := p.line.take(&in)
+		some, err := p.in.take(&in)
 		if some || err != nil {
 			return in, err
 		}
-		p.line.begin(lineWait{room: -1})
-		if err := p.line.await(ctx, lineWait{room: -1}); err != nil {
+		p.in.begin(lineWait{room: -1})
+		if err := p.in.await(ctx, lineWait{room: -1}); err != nil {
 			p.t.Fatal(err)
 		}
-		p.line.end()
+		p.in.end()
 	}
 }
 
