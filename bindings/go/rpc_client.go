@@ -44,8 +44,8 @@ type Client struct {
 	line rpcLine
 	// ledger, and all that follows, with mu.
 	ledger clientLedger
-	// pumping: a goroutine receives for all.
-	pumping bool
+	// pumping is the call whose goroutine receives for all; nil while none does.
+	pumping *clientCall
 	// followers are those that wait meanwhile.
 	followers callWaiters
 	// wantsRoom is for how many bytes what is to be sent waits; below 0: for none.

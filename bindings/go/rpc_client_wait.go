@@ -77,8 +77,12 @@ func (c *Client) tell(k *clientCall) {
 		k.unwatch()
 		k.unwatch = nil
 	}
-	if k.waiter != nil {
+	switch {
+	case k.waiter != nil:
 		k.waiter.nudge()
+	case k == c.pumping:
+		// Its goroutine sleeps for all: somebody else has decided it.
+		c.line.poke()
 	}
 }
 
@@ -96,10 +100,10 @@ func (c *Client) wait(ctx context.Context, k *clientCall, goal callGoal) error {
 			return contextError(ctx)
 		default:
 		}
-		if !c.pumping {
-			c.pumping = true
+		if c.pumping == nil {
+			c.pumping = k
 			c.pump(ctx, done, k, goal)
-			c.pumping = false
+			c.pumping = nil
 			continue
 		}
 		c.follow(done, k)
@@ -109,7 +113,7 @@ func (c *Client) wait(ctx context.Context, k *clientCall, goal callGoal) error {
 
 // passOn has a follower receive if nobody does. With mu.
 func (c *Client) passOn() {
-	if !c.pumping && c.followers.first != nil {
+	if c.pumping == nil && c.followers.first != nil {
 		c.followers.first.nudge()
 	}
 }

@@ -256,13 +256,16 @@ func TestAMillionOpenCallsAreRefusedAndHoldUpNobody(t *testing.T) {
 	})
 	p := rawClient(t, s.Path())
 	honest := calling(t, s, ClientOptions{})
-	const calls = 100_000
+	calls := 100_000
+	if guardAlways {
+		calls = 10_000
+	}
 	var sent sync.WaitGroup
 	sent.Add(1)
 	go func() {
 		defer sent.Done()
 		// It never reads meanwhile: its answers fill the ring, and then it is not read.
-		for id := uint64(1); id <= calls; id++ {
+		for id := uint64(1); id <= uint64(calls); id++ {
 			p.put(typeIDCall, id, rpcWords("", 0, 0, 1, 0))
 		}
 	}()
@@ -533,6 +536,66 @@ func TestAnUnsentCallThatTimesOutIsWithdrawn(t *testing.T) {
 	if !errors.As(err, &failed) || failed.MayHaveRun() {
 		t.Fatal(err)
 	}
+}
+
+func TestAPumpLearnsThatItsOwnCallIsOver(t *testing.T) {
+	// The server is silent, and the goroutine that waits for the call receives for all.
+	p, c := rawServer(t, ListenOptions{}, 10, ClientOptions{Wait: Block})
+	pumps := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.line.state == lineReceives
+	}
+	wait := func(call *Pending) chan error {
+		outcome := make(chan error, 1)
+		go func() {
+			_, err := call.Wait(context.Background())
+			outcome <- err
+		}()
+		eventually(t, "it sleeps", pumps)
+		return outcome
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	byContext, err := c.Start(ctx, 1, nil)
+	expectKind(t, err, 0)
+	outcome := wait(byContext)
+	cancel()
+	if err := <-outcome; !errors.Is(err, StatusCancelled) || !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	byCall, err := c.Start(context.Background(), 1, nil)
+	expectKind(t, err, 0)
+	outcome = wait(byCall)
+	byCall.Cancel()
+	if err := <-outcome; !errors.Is(err, StatusCancelled) {
+		t.Fatal(err)
+	}
+	// And a follower takes the pump's place.
+	first, err := c.Start(context.Background(), 1, nil)
+	expectKind(t, err, 0)
+	outcome = wait(first)
+	second := make(chan error, 1)
+	go func() {
+		_, err := c.Call(context.Background(), 1, nil)
+		second <- err
+	}()
+	eventually(t, "it follows", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.followers.first != nil
+	})
+	first.Cancel()
+	if err := <-outcome; !errors.Is(err, StatusCancelled) {
+		t.Fatal(err)
+	}
+	for range 7 {
+		in, err := p.next()
+		expectKind(t, err, 0)
+		if in.typeID == typeIDCall && in.id == 4 {
+			p.put(typeIDReply, 4, rpcWords("", 0, 0, 0, 0))
+		}
+	}
+	expectKind(t, <-second, 0)
 }
 
 func TestACallsTimeIsInTheFrameAndEndsItHere(t *testing.T) {

@@ -75,14 +75,14 @@ func (c *Client) cancel(k *clientCall) {
 
 // look receives what is there, without waiting, if nobody else receives. With mu, which is given up meanwhile.
 func (c *Client) look(k *clientCall, goal callGoal) {
-	if c.pumping || c.ended != nil || k.reached(goal) {
+	if c.pumping != nil || c.ended != nil || k.reached(goal) {
 		return
 	}
-	c.pumping = true
+	c.pumping = k
 	if c.drain(k, goal); c.ended == nil {
 		c.flush()
 	}
-	c.pumping = false
+	c.pumping = nil
 	c.passOn()
 }
 
