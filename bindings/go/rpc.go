@@ -124,7 +124,14 @@ func (e *CallError) Error() string {
 		b.WriteString(": " + e.Text)
 	}
 	if e.Err != nil {
-		b.WriteString(": " + strings.TrimPrefix(e.Err.Error(), "ramway: "))
+		cause := e.Err
+		if own, is := cause.(*Error); is && own.Name == e.name {
+			// What was called is said already.
+			told := *own
+			told.Op, told.Name = "", ""
+			cause = &told
+		}
+		b.WriteString(": " + strings.TrimPrefix(cause.Error(), "ramway: "))
 	}
 	return b.String()
 }

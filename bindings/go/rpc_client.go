@@ -235,7 +235,6 @@ func (c *Client) decide(k *clientCall, outcome *CallError) {
 // result takes what a call has ended with, which is decided. With mu.
 func (c *Client) result(k *clientCall) (Reply, error) {
 	if k.outcome != nil {
-		k.outcome.name = c.name
 		return Reply{}, k.outcome
 	}
 	r, _ := c.ledger.take(k)

@@ -73,6 +73,9 @@ func (l *callWaiters) remove(w *callWaiter) {
 
 // tell wakes who waits for a call, of which something is new. With mu.
 func (c *Client) tell(k *clientCall) {
+	if k.outcome != nil {
+		k.outcome.name = c.name
+	}
 	if k.decided && k.unwatch != nil {
 		k.unwatch()
 		k.unwatch = nil

@@ -158,6 +158,8 @@ func TestCallErrorsSayWhatTheyAre(t *testing.T) {
 		{&CallError{Status: StatusApplication, Code: 404, Text: "no such key", name: "store", method: 7}, []error{StatusApplication},
 			[]error{ErrTimedOut}, "calling method 7 of 'store': error 404 of the application: no such key"},
 		{&CallError{Err: failf(PeerDead, ""), mayHaveRun: true}, []error{ErrPeerDead}, []error{ErrClosed}, "died"},
+		{&CallError{Err: about(failf(Closed, "this client was closed"), "calling", "store"), name: "store", method: 7}, []error{ErrClosed},
+			[]error{ErrDetached}, "ramway: calling method 7 of 'store': this client was closed"},
 	} {
 		for _, is := range c.is {
 			if !errors.Is(c.err, is) {

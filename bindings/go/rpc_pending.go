@@ -28,7 +28,7 @@ func (p *Pending) Wait(ctx context.Context) (Reply, error) {
 	defer runtime.KeepAlive(p)
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
-	if p.k.waiter != nil {
+	if p.c.waitsFor(p.k) {
 		return Reply{}, p.c.refused(p.k.method, failf(Busy, "another goroutine waits for this call"))
 	}
 	if err := p.c.wait(orNever(ctx), p.k, goalDecided); err != nil {
@@ -73,6 +73,9 @@ func (c *Client) cancel(k *clientCall) {
 	c.decide(k, &CallError{Status: StatusCancelled, Err: failf(Interrupted, "the caller cancelled it")})
 }
 
+// waitsFor says whether a goroutine waits for something of this call. With mu.
+func (c *Client) waitsFor(k *clientCall) bool { return k.waiter != nil || c.pumping == k }
+
 // look receives what is there, without waiting, if nobody else receives. With mu, which is given up meanwhile.
 func (c *Client) look(k *clientCall, goal callGoal) {
 	if c.pumping != nil || c.ended != nil || k.reached(goal) {
@@ -115,7 +118,7 @@ func (s *ReplyStream) Next(ctx context.Context) (Reply, error) {
 	defer runtime.KeepAlive(s)
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	if s.k.waiter != nil {
+	if s.c.waitsFor(s.k) {
 		return Reply{}, s.c.refused(s.k.method, failf(Busy, "another goroutine waits for this stream"))
 	}
 	if len(s.k.replies) == 0 {
