@@ -247,7 +247,7 @@ func (c *Client) flush() {
 	if c.line.state == lineSelects {
 		// The sender is the pump's. What is owed may need less room than it waits for.
 		if l.nextOwed() != nil && c.wantsRoom > creditLen {
-			c.line.poke()
+			c.line.interrupt()
 		}
 		return
 	}
@@ -285,7 +285,7 @@ func (c *Client) sent(err error, n int64) bool {
 	case Full:
 		c.wantsRoom = n
 		if c.line.state == lineReceives {
-			c.line.poke()
+			c.line.interrupt()
 		}
 	default:
 		// How the connection ended, or that it did at all, the receiver will say: what was sent may have been answered.
@@ -379,7 +379,7 @@ func (c *Client) Close() error {
 		c.ended = about(failf(Closed, "this client was closed"), "calling", c.name)
 		c.ledger.finish(false, func() *CallError { return &CallError{Err: c.ended, name: c.name} }, c.tell)
 	}
-	c.line.poke()
+	c.line.interrupt()
 	c.mu.Unlock()
 	// Ends a wait of the pump.
 	err := c.line.bus.Close()

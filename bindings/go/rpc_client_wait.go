@@ -37,7 +37,7 @@ type callWaiter struct {
 
 var waitersPool = sync.Pool{New: func() any { return &callWaiter{wake: make(chan struct{}, 1)} }}
 
-func (w *callWaiter) nudge() {
+func (w *callWaiter) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -82,10 +82,10 @@ func (c *Client) tell(k *clientCall) {
 	}
 	switch {
 	case k.waiter != nil:
-		k.waiter.nudge()
+		k.waiter.wakeUp()
 	case k == c.pumping:
 		// Its goroutine sleeps for all: somebody else has decided it.
-		c.line.poke()
+		c.line.interrupt()
 	}
 }
 
@@ -117,7 +117,7 @@ func (c *Client) wait(ctx context.Context, k *clientCall, goal callGoal) error {
 // passOn has a follower receive if nobody does. With mu.
 func (c *Client) passOn() {
 	if c.pumping == nil && c.followers.first != nil {
-		c.followers.first.nudge()
+		c.followers.first.wakeUp()
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -199,4 +201,26 @@ func FuzzRPCFrames(f *testing.F) {
 		}
 		_, _ = decodeCredit(payload)
 	})
+}
+
+// TestMethodIDVectors: the names and numbers that every language agrees on.
+func TestMethodIDVectors(t *testing.T) {
+	if _, err := os.Stat(filepath.Join("..", "..", "format", "vectors", "rpc.json")); err != nil {
+		t.Skip("format/vectors/rpc.json is part of Ramway's repository, not of the published module")
+	}
+	var vectors struct {
+		MethodIDs []struct {
+			Name   string `json:"name"`
+			Number uint32 `json:"number"`
+		} `json:"method_ids"`
+	}
+	must(json.Unmarshal(repositoryFile(t, "format/vectors/rpc.json"), &vectors))
+	if len(vectors.MethodIDs) == 0 {
+		t.Fatal("no vectors")
+	}
+	for _, v := range vectors.MethodIDs {
+		if got := MethodID(v.Name); got != v.Number {
+			t.Errorf("%q: %d, expected %d", v.Name, got, v.Number)
+		}
+	}
 }

@@ -64,8 +64,8 @@ func (p *rawPeer) put(typeID uint32, id uint64, payload []byte) {
 			p.line.commit(uint64(len(payload)), typeID, id)
 			return
 		case Full:
-			p.line.begin(lineWait{room: int64(len(payload)), deaf: true})
-			_ = p.line.await(background, lineWait{room: int64(len(payload)), deaf: true})
+			p.line.begin(lineWait{room: int64(len(payload)), roomOnly: true})
+			_ = p.line.await(background, lineWait{room: int64(len(payload)), roomOnly: true})
 			p.line.end()
 		default:
 			// The other side has dropped it already.
@@ -129,9 +129,18 @@ func (p *rawPeer) ended() Kind {
 }
 
 func TestAPlainListenerAndAServerRefuseEachOthersPeers(t *testing.T) {
-	l, _ := listening(t, ListenOptions{})
-	_, err := ConnectClient(within(t), l.Path(), ClientOptions{})
+	l, err := Bind(newFolder(t).at("plain"), ListenOptions{})
+	expectKind(t, err, 0)
+	accepting := make(chan error, 1)
+	go func() {
+		_, err := l.Accept(context.Background())
+		accepting <- err
+	}()
+	_, err = ConnectClient(within(t), l.Path(), ClientOptions{})
 	expectKind(t, err, AbiMismatch)
+	expectKind(t, l.Close(), 0)
+	expectKind(t, <-accepting, Detached)
+	expectKind(t, l.LastRefusal(), AbiMismatch)
 	s := served(t, ServeOptions{}, func(*Server) {})
 	_, err = Connect(within(t), s.Path(), ConnectOptions{})
 	expectKind(t, err, AbiMismatch)
@@ -321,12 +330,12 @@ func TestAClientThatDoesNotReadIsParkedWithinItsBytes(t *testing.T) {
 		for _, c := range conns {
 			c.mu.Lock()
 			parked, calls, last, bytes := len(c.ledger.parked), len(c.ledger.calls), c.ledger.last, c.ledger.bytes
-			deaf := c.ledger.refusal.id != 0
+			roomOnly := c.ledger.refusal.id != 0
 			c.mu.Unlock()
 			if bytes > 16384 {
 				t.Errorf("%d bytes are copied", bytes)
 			}
-			if (last == 101 || deaf) && parked == calls {
+			if (last == 101 || roomOnly) && parked == calls {
 				return true
 			}
 		}

@@ -15,15 +15,15 @@ type rpcLine struct {
 	bus *Bus
 	rx  *Receiver
 	tx  *Sender
-	// poked ends the pump's wait.
-	poked atomic.Bool
+	// interrupted ends the pump's wait.
+	interrupted atomic.Bool
 	// state is where the pump is, with the lock.
 	state lineState
 	// selector waits where room is to be waited for; made by the first such wait.
 	selector *Selector
 	room     *roomSource
-	// deaf: the selector's sources are those without the receiver.
-	deaf bool
+	// roomOnly: the selector's sources are those without the receiver.
+	roomOnly bool
 }
 
 // lineState is what the pump of a line does.
@@ -146,14 +146,14 @@ func (l *rpcLine) putCredit(id uint64, n uint32) error {
 // fits says whether such a payload ever can be sent.
 func (l *rpcLine) fits(n uint64) bool { return n <= l.tx.maxLen }
 
-// poke ends the pump's wait if it waits. With the lock.
-func (l *rpcLine) poke() {
+// interrupt ends the pump's wait if it waits. With the lock.
+func (l *rpcLine) interrupt() {
 	switch l.state {
 	case lineReceives:
-		l.poked.Store(true)
+		l.interrupted.Store(true)
 		l.rx.wait.notifier.interrupt()
 	case lineSelects:
-		l.poked.Store(true)
+		l.interrupted.Store(true)
 		l.selector.wait.notifier.interrupt()
 	}
 }
@@ -162,13 +162,13 @@ func (l *rpcLine) poke() {
 type lineWait struct {
 	// room is for how many bytes room is waited for as well; below 0: for none.
 	room int64
-	// deaf: no frame is waited for.
-	deaf bool
+	// roomOnly: no frame is waited for.
+	roomOnly bool
 }
 
 // begin is called with the lock before await, end with the lock after it.
 func (l *rpcLine) begin(w lineWait) {
-	l.poked.Store(false)
+	l.interrupted.Store(false)
 	if l.state = lineReceives; w.room >= 0 {
 		l.state = lineSelects
 		l.prepare(w)
@@ -183,19 +183,19 @@ func (l *rpcLine) prepare(w lineWait) {
 		l.selector = NewSelector()
 		l.selector.SetWait(l.rx.wait.mode)
 		l.room = &roomSource{endSource: endSource{endpoint: &l.tx.endpoint, side: l.tx}, sender: l.tx}
-		l.deaf = !w.deaf
+		l.roomOnly = !w.roomOnly
 	}
-	if l.room.n = int(w.room); l.deaf != w.deaf {
-		// The poke, which has no word to sleep on, comes last: a place to sleep counts the words.
-		if l.deaf = w.deaf; w.deaf {
-			l.selector.Set(lineRoom{l}, linePoke{l})
+	if l.room.n = int(w.room); l.roomOnly != w.roomOnly {
+		// The interrupt, which has no word to sleep on, comes last: a place to sleep counts the words.
+		if l.roomOnly = w.roomOnly; w.roomOnly {
+			l.selector.Set(lineRoom{l}, lineInterrupt{l})
 		} else {
-			l.selector.Set(lineRoom{l}, l.rx, linePoke{l})
+			l.selector.Set(lineRoom{l}, l.rx, lineInterrupt{l})
 		}
 	}
 }
 
-// await waits until there is a frame, or room, or something to be found out about the connection, or somebody pokes. The error is the
+// await waits until there is a frame, or room, or something to be found out about the connection, or somebody interrupts it. The error is the
 // context's alone: how the connection ended, take says. Of the pump, between begin and end, without the lock.
 func (l *rpcLine) await(ctx context.Context, w lineWait) error {
 	var err error
@@ -229,14 +229,14 @@ func (l *rpcLine) free() {
 	}
 }
 
-// lineSide is the receiver's wait, which a poke ends.
+// lineSide is the receiver's wait, which an interrupt ends.
 type lineSide struct {
 	*Receiver
 	line *rpcLine
 }
 
 func (s lineSide) ready() (bool, error) {
-	if s.line.poked.Load() {
+	if s.line.interrupted.Load() {
 		return true, nil
 	}
 	return s.Receiver.ready()
@@ -247,25 +247,25 @@ type lineRoom struct{ l *rpcLine }
 
 func (r lineRoom) source() selectable { return r.l.room }
 
-// linePoke is a poke as a Source: it has no word of its own, because it interrupts the selector.
-type linePoke struct{ l *rpcLine }
+// lineInterrupt is an interrupt as a Source: it has no word of its own, because it interrupts the selector.
+type lineInterrupt struct{ l *rpcLine }
 
-func (p linePoke) source() selectable { return p }
+func (p lineInterrupt) source() selectable { return p }
 
-func (linePoke) same(selectable) bool { return false }
+func (lineInterrupt) same(selectable) bool { return false }
 
-func (linePoke) begin() error { return nil }
+func (lineInterrupt) begin() error { return nil }
 
-func (linePoke) end() {}
+func (lineInterrupt) end() {}
 
-func (p linePoke) moved() bool { return p.l.poked.Load() }
+func (p lineInterrupt) moved() bool { return p.l.interrupted.Load() }
 
-func (p linePoke) ready() bool { return p.l.poked.Load() }
+func (p lineInterrupt) ready() bool { return p.l.interrupted.Load() }
 
-func (p linePoke) check(bool) (bool, error) { return p.l.poked.Load(), nil }
+func (p lineInterrupt) check(bool) (bool, error) { return p.l.interrupted.Load(), nil }
 
-func (linePoke) arm(*sleeper) {}
+func (lineInterrupt) arm(*sleeper) {}
 
-func (linePoke) longest(bool) time.Duration { return pollInterval }
+func (lineInterrupt) longest(bool) time.Duration { return pollInterval }
 
-func (linePoke) disarm() {}
+func (lineInterrupt) disarm() {}

@@ -44,7 +44,7 @@ func (p *Pending) Try() (Reply, error) {
 	defer runtime.KeepAlive(p)
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
-	p.c.look(p.k, goalDecided)
+	p.c.receiveNow(p.k, goalDecided)
 	if !p.k.decided {
 		return Reply{}, ErrEmpty
 	}
@@ -76,8 +76,8 @@ func (c *Client) cancel(k *clientCall) {
 // waitsFor says whether a goroutine waits for something of this call. With mu.
 func (c *Client) waitsFor(k *clientCall) bool { return k.waiter != nil || c.pumping == k }
 
-// look receives what is there, without waiting, if nobody else receives. With mu, which is given up meanwhile.
-func (c *Client) look(k *clientCall, goal callGoal) {
+// receiveNow receives what is there, without waiting, if nobody else receives. With mu, which is given up meanwhile.
+func (c *Client) receiveNow(k *clientCall, goal callGoal) {
 	if c.pumping != nil || c.ended != nil || k.reached(goal) {
 		return
 	}
@@ -134,7 +134,7 @@ func (s *ReplyStream) TryNext() (Reply, error) {
 	defer runtime.KeepAlive(s)
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	s.c.look(s.k, goalElement)
+	s.c.receiveNow(s.k, goalElement)
 	if len(s.k.replies) == 0 && !s.k.decided {
 		return Reply{}, ErrEmpty
 	}

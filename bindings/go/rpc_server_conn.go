@@ -77,7 +77,7 @@ func (c *serverConn) serve() {
 			runtime.Gosched()
 			continue
 		}
-		w := lineWait{room: c.wantsRoom, deaf: c.ledger.refusal.id != 0}
+		w := lineWait{room: c.wantsRoom, roomOnly: c.ledger.refusal.id != 0}
 		c.line.begin(w)
 		c.mu.Unlock()
 		// Its context never ends. What has happened the next round finds out.
@@ -92,11 +92,11 @@ func (c *serverConn) serve() {
 func (c *serverConn) round() (some bool, err error) {
 	c.mu.Lock()
 	c.flush()
-	deaf := c.ledger.refusal.id != 0
+	roomOnly := c.ledger.refusal.id != 0
 	c.mu.Unlock()
 	var in frameIn
 	for range rpcFramesPerRound {
-		if deaf {
+		if roomOnly {
 			break
 		}
 		one, err := c.line.take(&in)
@@ -109,7 +109,7 @@ func (c *serverConn) round() (some bool, err error) {
 		if err != nil {
 			c.line.corrupt()
 		}
-		deaf = c.ledger.refusal.id != 0
+		roomOnly = c.ledger.refusal.id != 0
 		c.mu.Unlock()
 		if err != nil {
 			return true, err
@@ -154,7 +154,7 @@ func (c *serverConn) receive(in *frameIn) (*serverCall, error) {
 		}
 		k, err := c.ledger.addCredit(in.id, n)
 		if k != nil {
-			k.nudge()
+			k.wakeUp()
 		}
 		return nil, err
 	}
@@ -232,14 +232,14 @@ func (c *serverConn) stop(k *serverCall) {
 	}
 	k.stopped = true
 	k.cancel()
-	k.nudge()
+	k.wakeUp()
 	if !k.begun && c.server.pool.withdraw(&k.task) {
 		c.answer(k, replyHeader{status: rpcCancelled}, nil, nil)
 	}
 }
 
-// nudge wakes the goroutine of a stream's handler.
-func (k *serverCall) nudge() {
+// wakeUp wakes the goroutine of a stream's handler.
+func (k *serverCall) wakeUp() {
 	if k.wake != nil {
 		select {
 		case k.wake <- struct{}{}:
@@ -305,7 +305,7 @@ func (c *serverConn) sent(err error, n uint64) bool {
 		c.unsent = true
 	}
 	if c.line.state == lineReceives {
-		c.line.poke()
+		c.line.interrupt()
 	}
 	return false
 }
@@ -330,7 +330,7 @@ func (c *serverConn) flush() {
 		l.published(p.k, p.h)
 		if p.element() {
 			p.k.pending = false
-			p.k.nudge()
+			p.k.wakeUp()
 		}
 		l.unpark()
 	}
@@ -367,7 +367,7 @@ func (c *serverConn) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leaving = true
-	c.line.poke()
+	c.line.interrupt()
 }
 
 // run is the handler's goroutine.
