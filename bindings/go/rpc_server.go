@@ -59,7 +59,6 @@ type Server struct {
 	name        string
 	listener    *Listener
 	pool        handlerPool
-	wait        WaitMode
 	maxInFlight uint32
 	maxBytes    uint64
 
@@ -121,7 +120,7 @@ func bindServer(name string, o ServeOptions) (*Server, error) {
 	l.busesMax = orDefault(o.MaxClients, rpcClientsDefault)
 	l.start()
 	s := &Server{
-		name: name, listener: l, wait: o.Wait, maxInFlight: inFlight, maxBytes: uint64(o.MaxBytes),
+		name: name, listener: l, maxInFlight: inFlight, maxBytes: uint64(o.MaxBytes),
 		methods: map[uint32]*serverMethod{}, conns: map[*serverConn]struct{}{},
 		changed: make(chan struct{}, 1), over: make(chan struct{}),
 	}
