@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// How the goroutines of a client wait (PATTERNS: leader and followers). One of them, the pump, receives for all; the others sleep on
+// How the goroutines of a client wait: a leader and its followers. One of them, the pump, receives for all; the others sleep on
 // channels of their own. The pump leaves when it has what it waited for, and wakes one follower, which takes its place. Looking whether
 // there is a pump and registering as a follower is one step under the lock, so nobody sleeps while nobody receives:
 //

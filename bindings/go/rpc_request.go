@@ -2,7 +2,6 @@ package ramway
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"time"
 )
@@ -52,63 +51,4 @@ type serverMethod struct {
 	name   string
 	one    Handler
 	stream StreamHandler
-}
-
-// panicText is what the client is told of a panic.
-func panicText(value any) string {
-	switch value := value.(type) {
-	case nil:
-		return "the handler ended its goroutine"
-	case error:
-		return value.Error()
-	}
-	return fmt.Sprint(value)
-}
-
-// elements sends what a stream's handler yields; the error is the handler's.
-func (k *serverCall) elements() (err error) {
-	for element, failed := range k.by.stream(k.ctx, k.request) {
-		if failed != nil {
-			return failed
-		}
-		if !k.emit(element) {
-			break
-		}
-	}
-	return nil
-}
-
-// emit sends an element, and waits until there may be another one; false: there is to be none. It has the pool's place while
-// it does not wait.
-func (k *serverCall) emit(element []byte) bool {
-	c := k.conn
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if k.stopped || c.over {
-		return false
-	}
-	c.put(parkedReply{k: k, h: replyHeader{flags: rpcElement}, body: element}, false)
-	if k.over() || k.credit > 0 && !k.pending {
-		return !k.over()
-	}
-	c.mu.Unlock()
-	c.server.pool.leave(&c.share)
-	c.mu.Lock()
-	for !k.over() && (k.credit == 0 || k.pending) {
-		c.mu.Unlock()
-		select {
-		case <-k.wake:
-		case <-k.ctx.Done():
-		}
-		c.mu.Lock()
-	}
-	c.mu.Unlock()
-	c.server.pool.enter(&c.share)
-	c.mu.Lock()
-	return !k.over()
-}
-
-// over says whether no element is to follow. With the connection's mu.
-func (k *serverCall) over() bool {
-	return k.stopped || k.tooLarge || k.conn.over || k.ctx.Err() != nil
 }

@@ -2,8 +2,6 @@ package ramway
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"runtime"
 	"sync"
 	"time"
@@ -368,68 +366,4 @@ func (c *serverConn) leave() {
 	defer c.mu.Unlock()
 	c.leaving = true
 	c.line.interrupt()
-}
-
-// run is the handler's goroutine.
-func (k *serverCall) run() {
-	c := k.conn
-	defer c.server.pool.leave(&c.share)
-	c.mu.Lock()
-	switch {
-	case k.stopped:
-		c.answer(k, replyHeader{status: rpcCancelled}, nil, nil)
-		c.mu.Unlock()
-		return
-	case k.ctx.Err() != nil:
-		k.stopped = true
-		c.answer(k, replyHeader{status: rpcTimedOut}, nil, nil)
-		c.mu.Unlock()
-		return
-	}
-	k.begun = true
-	c.mu.Unlock()
-	h, body := k.invoke()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case k.stopped, k.ctx.Err() != nil:
-		k.stopped = true
-		c.answer(k, replyHeader{status: rpcCancelled}, nil, nil)
-	case k.tooLarge:
-		c.answer(k, replyHeader{status: rpcReplyTooLarge}, nil, nil)
-	default:
-		c.answer(k, h, k.request.ReplyMeta, body)
-	}
-}
-
-// invoke calls the handler, and gives what its reply is to say.
-func (k *serverCall) invoke() (h replyHeader, body []byte) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		// A panic, or the end of the goroutine.
-		h, body = replyHeader{status: rpcHandlerFailed}, []byte(panicText(recover()))
-	}()
-	var err error
-	if k.by.stream != nil && k.window == 0 {
-		returned = true
-		return replyHeader{status: rpcHandlerFailed}, fmt.Appendf(nil, "method %d replies with a stream: call it as one", k.method)
-	}
-	if k.by.stream != nil {
-		err = k.elements()
-	} else {
-		body, err = k.by.one(k.ctx, k.request)
-	}
-	if returned = true; err != nil {
-		h.status = rpcApplication
-		var failed *CallError
-		if errors.As(err, &failed) && failed.Status == StatusApplication {
-			h.code, body = failed.Code, []byte(failed.Text)
-		} else {
-			body = []byte(err.Error())
-		}
-	}
-	return h, body
 }
