@@ -32,6 +32,10 @@ func obey(e *ends, l *line) {
 		panic(refusedError("nothing to send to: " + l.word))
 	case command.receives && e.rx == nil && e.socket == nil:
 		panic(refusedError("nothing to receive from: " + l.word))
+	case command.serves && e.server == nil:
+		panic(refusedError("no server: " + l.word))
+	case command.calls && e.client == nil:
+		panic(refusedError("no client: " + l.word))
 	}
 	err := command.run(e, l)
 	if bad, is := err.(badError); is {
@@ -48,31 +52,41 @@ func obey(e *ends, l *line) {
 }
 
 type command struct {
-	run             func(e *ends, l *line) error
-	sends, receives bool
+	run func(e *ends, l *line) error
+	// What has to be open.
+	sends, receives, serves, calls bool
 }
 
 var commands = map[string]command{
-	"open": {open, false, false}, "close": {closeEnds, false, false}, "about": {about, false, false},
-	"region": {region, false, false}, "produce": {produce, true, false}, "last": {last, true, false},
-	"tensor": {sendTensor, true, false}, "write": {write, true, false}, "consume": {consume, false, true},
-	"take": {take, false, true}, "hold": {hold, false, true}, "echo": {echo, true, true}, "ping": {ping, true, true},
-	"measure": {measure, false, false},
+	"open": {run: open}, "close": {run: closeEnds}, "about": {run: about}, "region": {run: region}, "measure": {run: measure},
+	"produce": {run: produce, sends: true}, "last": {run: last, sends: true}, "tensor": {run: sendTensor, sends: true},
+	"write": {run: write, sends: true}, "consume": {run: consume, receives: true}, "take": {run: take, receives: true},
+	"hold": {run: hold, receives: true}, "echo": {run: echo, sends: true, receives: true}, "ping": {run: ping, sends: true, receives: true},
+	"served": {run: served, serves: true}, "gate": {run: openGate, serves: true}, "shutdown": {run: shutdown, serves: true},
+	"join": {run: join, serves: true}, "call": {run: call, calls: true}, "start": {run: startCalls, calls: true},
+	"collect": {run: collect, calls: true}, "stream": {run: startStreams, calls: true}, "next": {run: next, calls: true},
+	"cancel": {run: cancelAll, calls: true}, "health": {run: health, calls: true}, "describe": {run: describe, calls: true},
+	"state": {run: state, calls: true},
 }
 
 // openTimeout is how long to wait for a name, a role or the other side.
 const openTimeout = 10 * time.Second
 
-// ends are both halves of a bus, what a role needs of rings, or one side of a topic: its publisher is a sender too, and its
-// subscriber a receiver.
+// ends are both halves of a bus, what a role needs of rings, one side of a topic (its publisher is a sender too, and its
+// subscriber a receiver), or a server or a client of RPC.
 type ends struct {
 	tx     *ramway.Sender
 	rx     *ramway.Receiver
 	sub    *ramway.Subscriber
 	socket *socket
+	server *serving
+	client *calling
 }
 
 func open(e *ends, l *line) error {
+	if name := l.text("rpc", ""); name != "" {
+		return openRPC(e, l, name)
+	}
 	consumer, topic := l.text("role", "") == "consumer", l.text("topic", "")
 	var err error
 	if topic != "" {
@@ -160,6 +174,12 @@ func closeEnds(e *ends, l *line) error {
 	}
 	if e.socket != nil {
 		_ = e.socket.conn.Close()
+	}
+	if e.server != nil {
+		e.server.close()
+	}
+	if e.client != nil {
+		e.client.close()
 	}
 	*e = ends{}
 	event("closed")

@@ -202,4 +202,22 @@ func TestDefaultsAreThoseOfTheList(t *testing.T) {
 	says("bus.backlog", "default 128", backlogDefault == 128)
 	says("bus.timeout", "default 10 s", connectTimeout == 10*time.Second)
 	says("bus.wait", "default `hybrid`", plan.options.Wait == Hybrid)
+	rpcDefaultsAreThoseOfTheList(t, says)
+}
+
+func rpcDefaultsAreThoseOfTheList(t *testing.T, says func(id, text string, so bool)) {
+	t.Helper()
+	s := served(t, ServeOptions{}, func(*Server) {})
+	c := calling(t, s, ClientOptions{})
+	capacity := uint64(s.listener.plan.spec.blocks[0].capacity)
+	says("rpc.connect.timeout", "default 10 s", connectTimeout == 10*time.Second)
+	says("rpc.connect.wait", "`hybrid` (default)", c.line.rx.wait.mode == Hybrid)
+	says("rpc.connect.max_buffered", "default 4 x the ring's capacity", c.ledger.maxBuffered == 4*capacity)
+	says("rpc.stream.window", "default 16", rpcWindowDefault == 16)
+	says("serve.capacity", "default 1 MiB", capacity == 1<<20)
+	says("serve.align", "default 16", s.listener.plan.spec.blocks[0].align == 16)
+	says("serve.wait", "`hybrid` (default)", s.listener.plan.options.Wait == Hybrid)
+	says("serve.max_clients", "default 128", s.listener.busesMax == 128)
+	says("serve.max_in_flight", "default 1024", c.MaxInFlight() == 1024)
+	says("serve.max_bytes", "default 4 x capacity", s.maxBytes == 4*capacity)
 }

@@ -2,6 +2,7 @@ package ramway
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -36,6 +37,11 @@ type ConnectOptions struct {
 // ErrAbiMismatch if the two sides speak different versions, ErrCorrupt or ErrPeerDead if the listener breaks the
 // handshake, or what the listener gave as its reason (ErrNoSpace for example).
 func Connect(ctx context.Context, name string, o ConnectOptions) (*Bus, error) {
+	return connect(ctx, name, o, handshakeFeatures)
+}
+
+// connect is Connect to a listener whose bus requires these features.
+func connect(ctx context.Context, name string, o ConnectOptions, features uint32) (*Bus, error) {
 	if err := errors.Join(o.Wait.check(), checkTimeout("Timeout", o.Timeout)); err != nil {
 		return nil, about(err, "connecting to", name)
 	}
@@ -48,7 +54,7 @@ func Connect(ctx context.Context, name string, o ConnectOptions) (*Bus, error) {
 			timeout = connectTimeout
 		}
 	}
-	c := connector{name: name, o: o, start: time.Now()}
+	c := connector{name: name, o: o, features: features, start: time.Now()}
 	whole := ctx
 	if timeout != Forever {
 		var cancel context.CancelFunc
@@ -73,9 +79,10 @@ func Connect(ctx context.Context, name string, o ConnectOptions) (*Bus, error) {
 
 // connector is one call of Connect.
 type connector struct {
-	name  string
-	o     ConnectOptions
-	start time.Time
+	name     string
+	o        ConnectOptions
+	features uint32
+	start    time.Time
 }
 
 // gaveUp is what to say at the end of the time: what stood in the way, and the context's reason if that ended it.
@@ -106,6 +113,7 @@ func (c *connector) attempt(ctx context.Context) (bus *Bus, miss *Error, err err
 	}
 	// Once the halves have the socket, this is only one user less.
 	defer func() { _ = end.release() }()
+	end.terms.features = c.features
 	if err := checkPeer(end.peer, c.o.AllowUIDs, "AllowUIDs"); err != nil {
 		return nil, nil, err
 	}
@@ -195,6 +203,12 @@ func greet(ctx context.Context, end *busEnd) (memory int, size uint64, err error
 	}
 	if _, size, err = in.message(welcome, 1); err != nil {
 		return -1, 0, err
+	}
+	if end.terms.features == rpcFeatures {
+		end.terms.maxInFlight = binary.LittleEndian.Uint32(in.bytes[handshakeOffMaxInFlight:])
+		if end.terms.maxInFlight == 0 {
+			return -1, 0, failf(Corrupt, "the server allows no call in flight, expected at least 1")
+		}
 	}
 	return in.takeDescriptor(), size, nil
 }

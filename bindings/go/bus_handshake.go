@@ -18,7 +18,28 @@ func (t handshakeType) String() string {
 	return "a message of unknown type"
 }
 
-// encodeHandshake writes a message. status counts in REFUSE and ACK, size in WELCOME; they are 0 in all others.
+// terms are what makes an RPC's bus of a bus: zero for a plain one.
+type terms struct {
+	// features are those that HELLO, WELCOME and the segment require, exactly.
+	features uint32
+	// maxInFlight is what WELCOME announces.
+	maxInFlight uint32
+}
+
+// encode writes a message with them.
+func (o terms) encode(t handshakeType, status Kind, size uint64) [handshakeSize]byte {
+	b := encodeHandshake(t, status, size)
+	switch t {
+	case welcome:
+		binary.LittleEndian.PutUint32(b[handshakeOffMaxInFlight:], o.maxInFlight)
+		fallthrough
+	case hello:
+		binary.LittleEndian.PutUint32(b[handshakeOffFeaturesRequired:], o.features)
+	}
+	return b
+}
+
+// encodeHandshake writes a message of a plain bus. status counts in REFUSE and ACK, size in WELCOME; they are 0 in all others.
 func encodeHandshake(t handshakeType, status Kind, size uint64) [handshakeSize]byte {
 	var b [handshakeSize]byte
 	le := binary.LittleEndian
@@ -32,9 +53,14 @@ func encodeHandshake(t handshakeType, status Kind, size uint64) [handshakeSize]b
 	return b
 }
 
-// decodeHandshake reads a message that must be of this type and gives its status and size. A REFUSE in WELCOME's
-// place is the error that it carries, whatever its version: the fields up to the status stay where they are forever.
+// decodeHandshake is terms.decode for a plain bus.
 func decodeHandshake(b *[handshakeSize]byte, expected handshakeType) (status uint32, size uint64, err error) {
+	return terms{features: handshakeFeatures}.decode(b, expected)
+}
+
+// decode reads a message that must be of this type and gives its status and size. A REFUSE in WELCOME's
+// place is the error that it carries, whatever its version: the fields up to the status stay where they are forever.
+func (o terms) decode(b *[handshakeSize]byte, expected handshakeType) (status uint32, size uint64, err error) {
 	le := binary.LittleEndian
 	if string(b[:len(handshakeMagic)]) != handshakeMagic {
 		return 0, 0, failf(AbiMismatch, "the other side does not speak Ramway's bus handshake")
@@ -50,11 +76,20 @@ func decodeHandshake(b *[handshakeSize]byte, expected handshakeType) (status uin
 	if major := le.Uint16(b[handshakeOffMajor:]); major != handshakeMajor {
 		return 0, 0, failf(AbiMismatch, "the other side speaks version %d of the handshake, this one %d", major, handshakeMajor)
 	}
-	if unknown := le.Uint32(b[handshakeOffFeaturesRequired:]) &^ handshakeFeatures; unknown != 0 {
+	wanted, required := uint32(handshakeFeatures), le.Uint32(b[handshakeOffFeaturesRequired:])
+	if expected == hello || expected == welcome {
+		wanted = o.features
+	}
+	if unknown := required &^ wanted; unknown == featureRpc {
+		return 0, 0, failf(AbiMismatch, "the other side speaks RPC, this one does not: BindServer serves RPC, ConnectClient calls")
+	} else if unknown != 0 {
 		return 0, 0, failf(AbiMismatch, "the other side requires features %#x, which this version lacks", unknown)
 	}
 	if t != expected {
 		return 0, 0, failf(Corrupt, "the other side sent a message of type %d, expected %v", uint32(t), expected)
+	}
+	if required != wanted {
+		return 0, 0, failf(AbiMismatch, "this side speaks RPC, the other one does not: expected a server or client of RPC there")
 	}
 	return status, le.Uint64(b[handshakeOffSize:]), nil
 }
@@ -89,6 +124,8 @@ type inbox struct {
 	descriptor int
 	// descriptors is how many came in all. Those beyond the first are closed on arrival.
 	descriptors int
+	// terms are what this side asks of the bus.
+	terms terms
 }
 
 func newInbox() *inbox { return &inbox{descriptor: -1} }
@@ -126,7 +163,7 @@ func (in *inbox) fill(socket int) (inboxProgress, error) {
 
 // message decodes what is whole, if it came with exactly this many descriptors.
 func (in *inbox) message(expected handshakeType, descriptors int) (status uint32, size uint64, err error) {
-	status, size, err = decodeHandshake(&in.bytes, expected)
+	status, size, err = in.terms.decode(&in.bytes, expected)
 	if err == nil && in.descriptors != descriptors {
 		err = failf(Corrupt, "%v came with %d descriptors, expected %d; they are closed", expected, in.descriptors, descriptors)
 	}
@@ -164,7 +201,12 @@ func (in *inbox) silent(expected handshakeType) error {
 // sendHandshake sends a message, with a descriptor unless that is negative. An error only says that the other side is
 // gone or does not read.
 func sendHandshake(socket int, t handshakeType, status Kind, size uint64, descriptor int) error {
-	b := encodeHandshake(t, status, size)
+	return terms{}.send(socket, t, status, size, descriptor)
+}
+
+// send is sendHandshake with terms.
+func (o terms) send(socket int, t handshakeType, status Kind, size uint64, descriptor int) error {
+	b := o.encode(t, status, size)
 	err := sys.Send(socket, b[:], descriptor)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		return failf(PeerDead, "the other side hung up before %v", t)

@@ -45,6 +45,8 @@ type ListenOptions struct {
 	Guard bool
 	// NoMembarrier is [Options.NoMembarrier].
 	NoMembarrier bool
+	// terms are those of an RPC's server.
+	terms terms
 }
 
 // plan is what every bus gets: its rings and options.
@@ -70,6 +72,7 @@ func (o *ListenOptions) plan(name string) (*busPlan, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.features = o.terms.features
 	options := Options{Wait: o.Wait, Guard: o.Guard, NoMembarrier: o.NoMembarrier}
 	return &busPlan{name: name, spec: s, options: options}, nil
 }

@@ -82,14 +82,14 @@ func createBus(plan *busPlan, end *busEnd) (h halves, err error) {
 // after an error.
 func openBus(memory int, size uint64, end *busEnd, name string, o Options) (halves, error) {
 	end.memory = memory
-	h, err := checkBus(memory, size)
+	h, err := checkBus(memory, size, end.terms.features)
 	if err != nil {
 		return halves{}, err
 	}
 	return attachBus(end, name, h.blocks, o, false)
 }
 
-func checkBus(memory int, size uint64) (*header, error) {
+func checkBus(memory int, size uint64, features uint32) (*header, error) {
 	real, err := sys.SealedSize(memory)
 	switch {
 	case errors.Is(err, sys.ErrNotSealed):
@@ -105,7 +105,7 @@ func checkBus(memory int, size uint64) (*header, error) {
 	}
 	copied := snapshotHeader(page)
 	_ = sys.Unmap(page, headerLen())
-	h, err := checkHeader(copied, uint64(real))
+	h, err := checkHeaderOf(copied, uint64(real), features)
 	switch {
 	case err != nil:
 		return nil, err
@@ -113,6 +113,8 @@ func checkBus(memory int, size uint64) (*header, error) {
 		return nil, failf(Corrupt, "the memory sent holds a %v, expected a bus", h.kind)
 	case h.blocks[0].capacity == 0 && h.blocks[1].capacity == 0:
 		return nil, failf(Corrupt, "the bus has no ring in either direction")
+	case features == rpcFeatures && (h.blocks[0].capacity == 0 || h.blocks[1].capacity == 0):
+		return nil, failf(Corrupt, "the bus of RPC has a ring in one direction only, expected both")
 	}
 	return h, nil
 }

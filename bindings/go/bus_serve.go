@@ -80,6 +80,7 @@ func (l *Listener) begin(fd int) {
 		l.deliver(accepted{err: err})
 		return
 	}
+	end.terms = l.options.terms
 	h := &handshake{end: end}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,6 +15,8 @@ import (
 type busSocket struct {
 	file *os.File
 	raw  syscall.RawConn
+	// terms are what this side asks of the bus, in its handshake.
+	terms terms
 }
 
 // newBusSocket owns a descriptor that never blocks.
@@ -37,16 +39,17 @@ func (s *busSocket) control(f func(fd int)) {
 	_ = s.raw.Control(func(fd uintptr) { f(int(fd)) })
 }
 
-// send is sendHandshake.
+// send is sendHandshake, with this side's terms.
 func (s *busSocket) send(t handshakeType, status Kind, size uint64, descriptor int) error {
 	err := error(failf(Detached, "the bus's socket is closed"))
-	s.control(func(fd int) { err = sendHandshake(fd, t, status, size, descriptor) })
+	s.control(func(fd int) { err = s.terms.send(fd, t, status, size, descriptor) })
 	return err
 }
 
 // receive waits until a message is whole or the other side is gone. The error is os.ErrDeadlineExceeded once the
 // socket's read deadline has passed.
 func (s *busSocket) receive(in *inbox) (progress inboxProgress, err error) {
+	in.terms = s.terms
 	failed := s.raw.Read(func(fd uintptr) bool {
 		progress, err = in.fill(int(fd))
 		return err != nil || progress != inboxPartial

@@ -4,7 +4,7 @@
 //
 // A ring goes one way between two processes: [CreateSender], [OpenReceiver] and the like. A topic goes from one publisher to
 // many subscribers: [CreatePublisher], [OpenSubscriber]. A [Bus] is a connection, with a ring each way: [Bind], [Listen], [Connect].
-// A [Region] is shared bytes with notifications. [Pair] is a ring for two goroutines. An [Inbox] receives from many producers, an
+// A [Server] answers calls, a [Client] makes them: [BindServer], [ConnectClient]. A [Region] is shared bytes with notifications. [Pair] is a ring for two goroutines. An [Inbox] receives from many producers, an
 // [Outbox] gives work to many workers, [Select] and [Merge] wait for many sources at once.
 //
 //	tx, err := ramway.CreateSender("ticks", ramway.Options{})
@@ -37,6 +37,8 @@
 // again after Release, so what is said above holds for them too.
 //
 // # Goroutines
+//
+// A [Client], a [Server], a [Listener] and a [Region] are for any number of goroutines.
 //
 // A Sender or Receiver is for one goroutine at a time; a second one at the same time is a panic, not a race. Close is
 // safe from any, and ends a wait of another one within 10 ms with ErrDetached; so does the end of a call's context, with

@@ -156,3 +156,47 @@ func ExampleKind() {
 	}
 	// Output: start the other side first, or use OpenOrCreateReceiver
 }
+
+// A server and a client, in two processes in real life.
+func ExampleClient() {
+	server, err := ramway.BindServer("example-rpc", ramway.ServeOptions{})
+	if err != nil {
+		panic(err)
+	}
+	err = server.Handle(7, func(_ context.Context, r *ramway.Request) ([]byte, error) {
+		if len(r.Body) == 0 {
+			return nil, ramway.Fail(400, "nothing to say")
+		}
+		return append([]byte("you said "), r.Body...), nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	var serving sync.WaitGroup
+	serving.Add(1)
+	go func() {
+		defer serving.Done()
+		_ = server.Serve(context.Background())
+	}()
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	client, err := ramway.ConnectClient(ctx, "example-rpc", ramway.ClientOptions{})
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+	reply, err := client.Call(ctx, 7, []byte("hello"))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%s\n", reply.Body)
+	_, err = client.Call(ctx, 7, nil)
+	var failed *ramway.CallError
+	fmt.Println(errors.As(err, &failed), failed.Code, failed.Text)
+	_ = server.Shutdown(ctx)
+	serving.Wait()
+	// Output:
+	// you said hello
+	// true 400 nothing to say
+}

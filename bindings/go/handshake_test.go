@@ -71,6 +71,52 @@ func TestWhatIsNotUnderstoodIsRefusedByItsError(t *testing.T) {
 	}
 }
 
+func TestTheHandshakeOfRPC(t *testing.T) {
+	rpc, plain := terms{rpcFeatures, 7}, terms{}
+	said := func(o terms, kind handshakeType) [handshakeSize]byte { return o.encode(kind, 0, 0) }
+	// HELLO and WELCOME have the bit, and WELCOME the limit; ACK and REFUSE neither.
+	for kind, want := range map[handshakeType][2]byte{hello: {1, 0}, welcome: {1, 7}, refuse: {0, 0}, ack: {0, 0}} {
+		b := said(rpc, kind)
+		if b[0x18] != want[0] || b[0x28] != want[1] || !bytes.Equal(b[0x2C:], make([]byte, 20)) {
+			t.Errorf("%v: % x", kind, b)
+		}
+		if b = said(plain, kind); b[0x18] != 0 || b[0x28] != 0 {
+			t.Errorf("plain %v: % x", kind, b)
+		}
+	}
+	for _, c := range []struct {
+		what         string
+		sender       terms
+		sent         handshakeType
+		features     byte
+		reader       terms
+		expected     handshakeType
+		kind         Kind
+		inTheMessage string
+	}{
+		{"both", rpc, hello, 1, rpc, hello, 0, ""},
+		{"a plain connector", plain, hello, 0, rpc, hello, AbiMismatch, "this side speaks RPC"},
+		{"a client at a plain listener", rpc, hello, 1, plain, hello, AbiMismatch, "the other side speaks RPC"},
+		{"a plain listener's WELCOME", plain, welcome, 0, rpc, welcome, AbiMismatch, "this side speaks RPC"},
+		{"a server's WELCOME to a plain connector", rpc, welcome, 1, plain, welcome, AbiMismatch, "the other side speaks RPC"},
+		{"another feature", rpc, hello, 2, rpc, hello, AbiMismatch, "0x2"},
+		{"one more", rpc, hello, 3, rpc, hello, AbiMismatch, "0x2"},
+		{"an ACK", rpc, ack, 0, rpc, ack, 0, ""},
+		{"an ACK with the bit", rpc, ack, 1, rpc, ack, AbiMismatch, ""},
+		{"an ACK in HELLO's place", rpc, ack, 0, rpc, hello, Corrupt, ""},
+	} {
+		b := said(c.sender, c.sent)
+		b[0x18] = c.features
+		_, _, err := c.reader.decode(&b, c.expected)
+		if KindOf(err) != c.kind {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		if c.kind != 0 {
+			expectText(t, err, c.inTheMessage)
+		}
+	}
+}
+
 func TestARefusalIsTheErrorThatItCarriesInWhateverVersion(t *testing.T) {
 	for status, kind := range map[uint32]Kind{15: NoSpace, 14: PermissionDenied, 0: Os, 99: Os} {
 		b := encodeHandshake(refuse, Kind(status), 0)

@@ -102,7 +102,7 @@ func TestTopicsProgram(t *testing.T) {
 	topics.expectNames()
 }
 
-// TestProgramsOfMany: the README's programs of Select and Merge, of an inbox and of an outbox.
+// TestProgramsOfMany: the README's programs of Select and Merge, of an inbox, of an outbox, and of calls.
 func TestProgramsOfMany(t *testing.T) {
 	text := string(repositoryFile(t, "bindings/go/README.md"))
 	lines, _, found := strings.Cut(block(t, text, "## Install", "sh"), "go run ")
@@ -120,6 +120,9 @@ func TestProgramsOfMany(t *testing.T) {
 				[]string{"producer 1: a reading", "producer 1: closed", "producer 2: a reading", "producer 2: closed"})
 		},
 		"## Many workers": func(lines []string) bool { return slices.Equal(lines, []string{"100 done"}) },
+		"## Calls": func(lines []string) bool {
+			return slices.Equal(lines, []string{"green", "error 404: no such key", "one", "after", "the", "other"})
+		},
 	} {
 		dir := newFolder(t)
 		output := clone(t, dir, block(t, text, after, "go"), "", lines, "echo begins; go run .")

@@ -39,6 +39,8 @@ func (g *geometry) mappedArea() int {
 type spec struct {
 	kind  segmentKind
 	flags uint32
+	// features are those that it requires: 0, of an RPC's bus its bit.
+	features uint32
 	// bootID is all zero for a segment without a name: only files can outlive a boot.
 	bootID [16]byte
 	// size is the whole segment's length in bytes.
@@ -177,6 +179,7 @@ func formatHeader(s *spec) []byte {
 	le.PutUint16(page[offVersionMinor:], minor)
 	le.PutUint32(page[offKind:], uint32(s.kind))
 	le.PutUint32(page[offFlags:], s.flags)
+	le.PutUint32(page[offFeaturesRequired:], s.features)
 	le.PutUint64(page[offSize:], s.size)
 	le.PutUint64(page[offCreatedNs:], uint64(time.Now().UnixNano()))
 	copy(page[offBootID:], s.bootID[:])
@@ -234,6 +237,11 @@ func (h *header) ofAnotherBoot() bool {
 // checkHeader decides whether a header page may be trusted, in the order of section 16. page holds the file's first
 // headerSize bytes (zero beyond its end), fileSize is its length in bytes. Nothing is allocated for what it claims.
 func checkHeader(page []byte, fileSize uint64) (*header, error) {
+	return checkHeaderOf(page, fileSize, featuresKnown)
+}
+
+// checkHeaderOf is checkHeader for a segment that has to require exactly these features.
+func checkHeaderOf(page []byte, fileSize uint64, features uint32) (*header, error) {
 	le := binary.LittleEndian
 	if string(page[offMagic:offMagic+len(magic)]) != magic {
 		return nil, failf(AbiMismatch, "this is not a Ramway segment (other first bytes); it is left as it is")
@@ -262,8 +270,10 @@ func checkHeader(page []byte, fileSize uint64) (*header, error) {
 		return nil, failf(AbiMismatch, "the segment has version %d.%d of the format, this side speaks %d.%d",
 			h.major, h.minor, versionMajor, versionMinor)
 	}
-	if unknown := le.Uint32(page[offFeaturesRequired:]) &^ uint32(featuresKnown); unknown != 0 {
-		return nil, failf(AbiMismatch, "the segment needs features %#x, which this version does not know", unknown)
+	if required := le.Uint32(page[offFeaturesRequired:]); required&^features != 0 {
+		return nil, failf(AbiMismatch, "the segment needs features %#x, which this version does not know", required&^features)
+	} else if required != features {
+		return nil, failf(AbiMismatch, "the segment requires features %#x, expected %#x: it is no bus of RPC", required, features)
 	}
 	if h.kind < kindRegion || h.kind > kindTopic {
 		return nil, failf(AbiMismatch, "the segment is of kind %d, which this version does not know", uint32(h.kind))
