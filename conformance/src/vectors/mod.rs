@@ -13,6 +13,7 @@ mod made;
 pub mod model;
 pub mod play;
 mod report;
+pub mod rpc;
 mod segments;
 pub mod session;
 mod socket;
@@ -59,6 +60,11 @@ pub fn topics_json() -> String {
 /// The text of `format/vectors/handshake.json`.
 pub fn handshake_json() -> String {
     json::pretty(&handshake::all())
+}
+
+/// The text of `format/vectors/rpc.json`.
+pub fn rpc_json() -> String {
+    json::pretty(&rpc::all())
 }
 
 /// Every vector, as checked in.
