@@ -1,5 +1,7 @@
 package dev.ramway;
 
+import java.util.Locale;
+
 /** How a call ended, as the server's final reply says: the same numbers and names in every language. */
 public enum RpcStatus {
     /** The call succeeded. */
@@ -29,6 +31,15 @@ public enum RpcStatus {
     RpcStatus(int number, boolean run) {
         this.number = number;
         this.run = run;
+    }
+
+    /** {@return the name that the format has for it, such as NoSuchMethod} */
+    public String formatName() {
+        StringBuilder words = new StringBuilder();
+        for (String word : name().split("_")) {
+            words.append(word.charAt(0)).append(word.substring(1).toLowerCase(Locale.ROOT));
+        }
+        return words.toString();
     }
 
     /** {@return the number in a reply} */
