@@ -70,6 +70,7 @@ mod origin;
 mod ready;
 mod region;
 pub mod ring;
+pub mod rpc;
 mod segment;
 mod select;
 mod sync;

@@ -26,6 +26,8 @@ pub struct ListenerBuilder {
     allowed: Vec<u32>,
     handshake_timeout: Duration,
     backlog: i32,
+    /// Of an RPC server.
+    max_in_flight: Option<u32>,
     end: EndOptions,
 }
 
@@ -40,6 +42,7 @@ impl ListenerBuilder {
             allowed: Vec::new(),
             handshake_timeout: HANDSHAKE_TIMEOUT,
             backlog: BACKLOG_DEFAULT as i32,
+            max_in_flight: None,
             end: EndOptions::default(),
         }
     }
@@ -92,6 +95,13 @@ impl ListenerBuilder {
         self
     }
 
+    /// Listens for RPC clients, each of which may have this many calls in flight.
+    #[doc(hidden)] // for the server, and for tests that are a server by hand; not part of the stable API
+    pub fn rpc(mut self, max_in_flight: u32) -> Self {
+        self.max_in_flight = Some(max_in_flight);
+        self
+    }
+
     end_options!();
 
     /// Starts to listen.
@@ -133,7 +143,13 @@ impl ListenerBuilder {
 
     fn try_bind(&self, peers: usize, counts_buses: bool) -> Result<Listener> {
         let name = self.name.to_string_lossy().into_owned();
-        let plan = Plan { name, to_peer: self.to_peer, from_peer: self.from_peer, align: self.align };
+        let plan = Plan {
+            name,
+            to_peer: self.to_peer,
+            from_peer: self.from_peer,
+            align: self.align,
+            max_in_flight: self.max_in_flight,
+        };
         memory::spec(&plan)?;
         let place = Place::resolve(&self.name, true)?;
         // Its mode is the default, 0600: a user who can open the file can lock it and so keep the next listener out. A

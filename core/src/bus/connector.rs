@@ -3,11 +3,11 @@
 use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant};
 
-use super::handshake::{self, Greeting};
+use super::handshake::{self, Greeting, Offer};
 use super::memory;
 use super::place::Place;
 use super::{Bus, check_peer};
-use crate::facts::{CONNECT_PAUSE_MIN, CONNECT_TIMEOUT, PERMISSION_GRACE};
+use crate::facts::{CONNECT_PAUSE_MIN, CONNECT_TIMEOUT, HANDSHAKE_FEATURES, PERMISSION_GRACE, RPC_FEATURES};
 use crate::origin::Origin;
 use crate::ring::options::{EndOptions, end_options};
 use crate::segment::Attempts;
@@ -29,6 +29,8 @@ pub struct Connector {
     name: OsString,
     timeout: Duration,
     allowed: Vec<u32>,
+    /// What the bus has to carry.
+    features: u32,
     end: EndOptions,
 }
 
@@ -41,7 +43,13 @@ enum Step {
 
 impl Connector {
     pub(super) fn new(name: &OsStr) -> Self {
-        Self { name: name.into(), timeout: CONNECT_TIMEOUT, allowed: Vec::new(), end: EndOptions::default() }
+        Self {
+            name: name.into(),
+            timeout: CONNECT_TIMEOUT,
+            allowed: Vec::new(),
+            features: HANDSHAKE_FEATURES,
+            end: EndOptions::default(),
+        }
     }
 
     /// How long to wait for a listener that is not there yet, does not accept, or is flooded. Default 10 s. It
@@ -54,6 +62,13 @@ impl Connector {
     /// Other users whose listeners will do; without this, only those of our own effective user.
     pub fn allow_uids(mut self, uids: &[u32]) -> Self {
         self.allowed = uids.to_vec();
+        self
+    }
+
+    /// To an RPC server.
+    #[doc(hidden)] // for the client, and for tests that are a client by hand; not part of the stable API
+    pub fn rpc(mut self) -> Self {
+        self.features = RPC_FEATURES;
         self
     }
 
@@ -116,8 +131,9 @@ impl Connector {
         }
         let peer = socket::credentials(entry.fd(0))?;
         check_peer(peer, &self.allowed, "allow_uids")?;
-        let (memory, size) = match handshake::greet(entry.fd(0), deadline, go_on) {
-            Ok(Greeting::Memory(memory, size)) => (memory, size),
+        let Offer { memory, size, max_in_flight } = match handshake::greet(entry.fd(0), self.features, deadline, go_on)
+        {
+            Ok(Greeting::Memory(offer)) => offer,
             Ok(Greeting::HungUp) => return Ok(gone()),
             // This process was stopped for so long that the listener gave up; or it serves nobody.
             Err(e) if e.kind() == ErrorKind::TimedOut => {
@@ -125,14 +141,16 @@ impl Connector {
             }
             Err(e) => return Err(e),
         };
-        let halves = memory::open(memory, size, &entry, self.end, &Origin::named("bus", &self.name));
+        let halves = memory::open(memory, size, self.features, &entry, self.end, &Origin::named("bus", &self.name));
         let told = handshake::acknowledge(entry.fd(0), &halves);
         let halves = halves?;
         // A listener that has the ACK has accepted us: if it has hung up since, what it sent is to be received first.
         if told.is_err() {
             return Ok(gone());
         }
-        Ok(Step::Done(Box::new(Bus::new(halves, entry, peer, None))))
+        let mut bus = Bus::new(halves, entry, peer, None);
+        bus.max_in_flight = max_in_flight;
+        Ok(Step::Done(Box::new(bus)))
     }
 }
 

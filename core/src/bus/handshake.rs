@@ -28,8 +28,9 @@ use rustix::io::Errno;
 
 use crate::facts::{
     BYTE_ORDER, HANDSHAKE_FEATURES, HANDSHAKE_MAGIC, HANDSHAKE_MAJOR, HANDSHAKE_MINOR, HANDSHAKE_OFF_BYTE_ORDER,
-    HANDSHAKE_OFF_FEATURES_REQUIRED, HANDSHAKE_OFF_MAGIC, HANDSHAKE_OFF_MAJOR, HANDSHAKE_OFF_MINOR, HANDSHAKE_OFF_SIZE,
-    HANDSHAKE_OFF_STATUS, HANDSHAKE_OFF_TYPE, HANDSHAKE_SIZE, HandshakeType as Type,
+    HANDSHAKE_OFF_FEATURES_REQUIRED, HANDSHAKE_OFF_MAGIC, HANDSHAKE_OFF_MAJOR, HANDSHAKE_OFF_MAX_IN_FLIGHT,
+    HANDSHAKE_OFF_MINOR, HANDSHAKE_OFF_SIZE, HANDSHAKE_OFF_STATUS, HANDSHAKE_OFF_TYPE, HANDSHAKE_SIZE,
+    HandshakeType as Type, RPC_FEATURES,
 };
 use crate::sys::socket;
 use crate::wait::POLL_INTERVAL;
@@ -39,7 +40,19 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Message {
     status: u32,
+    /// Of HELLO and WELCOME; else 0.
+    features: u32,
     size: u64,
+    /// Of WELCOME on an RPC's bus; else 0.
+    max_in_flight: u32,
+}
+
+impl Message {
+    const EMPTY: Self = Self { status: 0, features: 0, size: 0, max_in_flight: 0 };
+
+    fn status(status: u32) -> Self {
+        Self { status, ..Self::EMPTY }
+    }
 }
 
 fn encode(kind: Type, message: Message) -> [u8; HANDSHAKE_SIZE] {
@@ -51,13 +64,15 @@ fn encode(kind: Type, message: Message) -> [u8; HANDSHAKE_SIZE] {
     put(HANDSHAKE_OFF_MINOR, &HANDSHAKE_MINOR.to_le_bytes());
     put(HANDSHAKE_OFF_TYPE, &(kind as u32).to_le_bytes());
     put(HANDSHAKE_OFF_STATUS, &message.status.to_le_bytes());
+    put(HANDSHAKE_OFF_FEATURES_REQUIRED, &message.features.to_le_bytes());
     put(HANDSHAKE_OFF_SIZE, &message.size.to_le_bytes());
+    put(HANDSHAKE_OFF_MAX_IN_FLIGHT, &message.max_in_flight.to_le_bytes());
     bytes
 }
 
-/// Reads a message that must be of this type. A REFUSE in its place is the error that it carries, whatever its
-/// version: the fields up to the status stay where they are forever.
-fn decode(bytes: &[u8; HANDSHAKE_SIZE], expected: Type) -> Result<Message> {
+/// Reads a message that must be of this type and require exactly these features. A REFUSE in its place is the error that it
+/// carries, whatever its version: the fields up to the status stay where they are forever.
+fn decode(bytes: &[u8; HANDSHAKE_SIZE], expected: Type, features: u32) -> Result<Message> {
     let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
     let u32_at = |at: usize| u32::from(u16_at(at)) | u32::from(u16_at(at + 2)) << 16;
     let mismatch = |text: String| Err(Error::new(ErrorKind::AbiMismatch, text));
@@ -74,16 +89,24 @@ fn decode(bytes: &[u8; HANDSHAKE_SIZE], expected: Type) -> Result<Message> {
     if major != HANDSHAKE_MAJOR {
         return mismatch(format!("the other side speaks version {major} of the handshake, this one {HANDSHAKE_MAJOR}"));
     }
-    let unknown = u32_at(HANDSHAKE_OFF_FEATURES_REQUIRED) & !HANDSHAKE_FEATURES;
+    let required = u32_at(HANDSHAKE_OFF_FEATURES_REQUIRED);
+    let unknown = required & !features;
+    if unknown == RPC_FEATURES {
+        return mismatch("the other side speaks RPC, this side is a plain bus".to_owned());
+    }
     if unknown != 0 {
         return mismatch(format!("the other side requires features {unknown:#x}, which this version lacks"));
+    }
+    if required != features {
+        return mismatch("the other side is a plain bus, this side speaks RPC".to_owned());
     }
     if kind != expected as u32 {
         let text = format!("the other side sent a message of type {kind}, expected {}", expected.name());
         return Err(Error::new(ErrorKind::Corrupt, text));
     }
     let (low, high) = (u32_at(HANDSHAKE_OFF_SIZE), u32_at(HANDSHAKE_OFF_SIZE + 4));
-    Ok(Message { status, size: u64::from(low) | u64::from(high) << 32 })
+    let size = u64::from(low) | u64::from(high) << 32;
+    Ok(Message { status, features: required, size, max_in_flight: u32_at(HANDSHAKE_OFF_MAX_IN_FLIGHT) })
 }
 
 fn from_status(status: u32, who: &str) -> Error {
@@ -144,8 +167,8 @@ impl Inbox {
     }
 
     /// The message, if it came with exactly `descriptors` descriptors.
-    fn message(&mut self, expected: Type, descriptors: usize) -> Result<(Message, Option<OwnedFd>)> {
-        let message = decode(&self.bytes, expected)?;
+    fn message(&mut self, expected: Type, features: u32, descriptors: usize) -> Result<(Message, Option<OwnedFd>)> {
+        let message = decode(&self.bytes, expected, features)?;
         if self.descriptors != descriptors {
             let text = format!(
                 "{} came with {} descriptors, expected {descriptors}; they are closed",
@@ -190,7 +213,7 @@ fn send(socket: BorrowedFd<'_>, kind: Type, message: Message, descriptor: Option
 pub(crate) fn refuse(socket: BorrowedFd<'_>, reason: &Error) {
     // A connector cannot do anything about our limits, whichever it is.
     let kind = if socket::is_shortage(reason) { ErrorKind::NoSpace } else { reason.kind() };
-    let _ = send(socket, Type::Refuse, Message { status: kind.code() as u32, size: 0 }, None);
+    let _ = send(socket, Type::Refuse, Message::status(kind.code() as u32), None);
 }
 
 /// A message that the listener waits for: HELLO, or after [`welcome`] ACK. It never blocks: it takes what has come, when it
@@ -198,12 +221,14 @@ pub(crate) fn refuse(socket: BorrowedFd<'_>, reason: &Error) {
 pub(crate) struct Incoming {
     inbox: Inbox,
     expected: Type,
+    /// What it has to require.
+    features: u32,
 }
 
 impl Incoming {
-    /// HELLO is due.
-    pub(crate) fn hello() -> Self {
-        Self { inbox: Inbox::new(), expected: Type::Hello }
+    /// HELLO is due, which requires exactly these features.
+    pub(crate) fn hello(features: u32) -> Self {
+        Self { inbox: Inbox::new(), expected: Type::Hello, features }
     }
 
     /// Whether the message is here, an ACK with success; `Ok(false)`: not all of it yet. After an error the connector has
@@ -218,7 +243,7 @@ impl Incoming {
             Progress::HungUp => return Err(self.inbox.hung_up(self.expected)),
             Progress::Whole => {}
         }
-        let (message, _) = self.inbox.message(self.expected, 0)?;
+        let (message, _) = self.inbox.message(self.expected, self.features, 0)?;
         match self.expected {
             Type::Ack if message.status != 0 => Err(from_status(message.status, "the connector cannot use the memory")),
             _ => Ok(true),
@@ -240,28 +265,45 @@ impl Incoming {
     }
 }
 
-/// The answer to HELLO: sends the memory. The connector's ACK is due next.
-pub(crate) fn welcome(socket: BorrowedFd<'_>, memory: BorrowedFd<'_>, size: u64) -> Result<Incoming> {
-    send(socket, Type::Welcome, Message { status: 0, size }, Some(memory))?;
-    Ok(Incoming { inbox: Inbox::new(), expected: Type::Ack })
+/// The answer to HELLO: sends the memory. The connector's ACK is due next. `max_in_flight` is of an RPC's bus.
+pub(crate) fn welcome(
+    socket: BorrowedFd<'_>,
+    memory: BorrowedFd<'_>,
+    size: u64,
+    max_in_flight: Option<u32>,
+) -> Result<Incoming> {
+    let features = if max_in_flight.is_some() { RPC_FEATURES } else { HANDSHAKE_FEATURES };
+    let message = Message { features, size, max_in_flight: max_in_flight.unwrap_or_default(), ..Message::EMPTY };
+    send(socket, Type::Welcome, message, Some(memory))?;
+    Ok(Incoming { inbox: Inbox::new(), expected: Type::Ack, features: HANDSHAKE_FEATURES })
+}
+
+/// What WELCOME brings.
+pub(crate) struct Offer {
+    /// The memory, unchecked.
+    pub(crate) memory: OwnedFd,
+    /// The size that it is said to have.
+    pub(crate) size: u64,
+    /// Of an RPC's bus: how many calls may be in flight, at least 1.
+    pub(crate) max_in_flight: u32,
 }
 
 /// What the connector got for its HELLO.
 pub(crate) enum Greeting {
-    /// The memory, unchecked, and the size that it is said to have.
-    Memory(OwnedFd, u64),
+    Memory(Offer),
     /// The listener ended before it served us.
     HungUp,
 }
 
-/// The connector's first half: says HELLO and waits for the memory.
+/// The connector's first half: says HELLO, which requires exactly these features, and waits for the memory.
 pub(crate) fn greet(
     socket: BorrowedFd<'_>,
+    features: u32,
     deadline: Option<Instant>,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Greeting> {
     // A listener that refuses has answered and hung up already: its answer can still be read.
-    match send(socket, Type::Hello, Message { status: 0, size: 0 }, None) {
+    match send(socket, Type::Hello, Message { features, ..Message::EMPTY }, None) {
         Err(error) if error.kind() != ErrorKind::PeerDead => return Err(error),
         _ => {}
     }
@@ -275,9 +317,14 @@ pub(crate) fn greet(
         }
         wait_for_welcome(socket, deadline, go_on, &inbox)?;
     }
-    let (message, descriptor) = inbox.message(Type::Welcome, 1)?;
+    let (message, descriptor) = inbox.message(Type::Welcome, features, 1)?;
+    if features == RPC_FEATURES && message.max_in_flight == 0 {
+        return Err(Error::new(ErrorKind::Corrupt, "WELCOME allows 0 calls in flight, expected at least 1"));
+    }
     match descriptor {
-        Some(descriptor) => Ok(Greeting::Memory(descriptor, message.size)),
+        Some(descriptor) => {
+            Ok(Greeting::Memory(Offer { memory: descriptor, size: message.size, max_in_flight: message.max_in_flight }))
+        }
         None => Err(Error::os(libc::EMFILE, "receiving the descriptor of WELCOME")),
     }
 }
@@ -307,7 +354,7 @@ fn wait_for_welcome(
 /// The connector's second half: tells the listener whether the memory was good.
 pub(crate) fn acknowledge<T>(socket: BorrowedFd<'_>, outcome: &Result<T>) -> Result<()> {
     let status = outcome.as_ref().err().map_or(0, |error| error.code() as u32);
-    send(socket, Type::Ack, Message { status, size: 0 }, None)
+    send(socket, Type::Ack, Message::status(status), None)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ fn soon() -> Option<Instant> {
 }
 
 fn message(kind: Type, status: u32, size: u64) -> [u8; HANDSHAKE_SIZE] {
-    encode(kind, Message { status, size })
+    encode(kind, Message { status, size, ..Message::EMPTY })
 }
 
 fn send_with(socket: &UnixStream, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
@@ -35,7 +35,7 @@ fn greet_with(answer: impl FnOnce(&UnixStream)) -> Result<Greeting> {
     let (connector, listener) = UnixStream::pair().unwrap();
     answer(&listener);
     listener.shutdown(std::net::Shutdown::Write).unwrap();
-    greet(connector.as_fd(), soon(), &mut || true)
+    greet(connector.as_fd(), HANDSHAKE_FEATURES, soon(), &mut || true)
 }
 
 fn greet_error(answer: impl FnOnce(&UnixStream)) -> Error {
@@ -50,7 +50,7 @@ fn incoming_with(hello: impl FnOnce(&UnixStream)) -> (Result<bool>, Vec<u8>) {
     let (mut connector, listener) = UnixStream::pair().unwrap();
     hello(&connector);
     connector.shutdown(std::net::Shutdown::Write).unwrap();
-    let result = Incoming::hello().take(listener.as_fd());
+    let result = Incoming::hello(HANDSHAKE_FEATURES).take(listener.as_fd());
     drop(listener);
     let mut answer = Vec::new();
     let _ = connector.read_to_end(&mut answer);
@@ -72,26 +72,28 @@ fn the_layout_is_the_documented_one() {
     want[16..24].copy_from_slice(&[2, 0, 0, 0, 4, 3, 2, 1]);
     want[0x20..0x28].copy_from_slice(&[0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]);
     assert_eq!(bytes, want);
-    let read = decode(&bytes, Type::Welcome).unwrap();
+    let read = decode(&bytes, Type::Welcome, HANDSHAKE_FEATURES).unwrap();
     assert_eq!((read.status, read.size), (0x0102_0304, 0x1122_3344_5566_7788));
 }
 
 #[test]
 fn a_whole_handshake() {
     let (connector, listener) = UnixStream::pair().unwrap();
-    let mut incoming = Incoming::hello();
+    let mut incoming = Incoming::hello(HANDSHAKE_FEATURES);
     assert!(!incoming.take(listener.as_fd()).unwrap());
     let served = std::thread::spawn(move || {
         socket::wait_readable(listener.as_fd(), None).unwrap();
         assert!(incoming.take(listener.as_fd()).unwrap());
         let memory = File::open("/").unwrap();
-        incoming = welcome(listener.as_fd(), memory.as_fd(), 4711).unwrap();
+        incoming = welcome(listener.as_fd(), memory.as_fd(), 4711, None).unwrap();
         while !incoming.take(listener.as_fd()).unwrap() {
             socket::wait_readable(listener.as_fd(), None).unwrap();
         }
         listener
     });
-    let Greeting::Memory(memory, size) = greet(connector.as_fd(), None, &mut || true).unwrap() else {
+    let Greeting::Memory(Offer { memory, size, .. }) =
+        greet(connector.as_fd(), HANDSHAKE_FEATURES, None, &mut || true).unwrap()
+    else {
         panic!("hung up")
     };
     assert_eq!(size, 4711);
@@ -107,7 +109,7 @@ fn a_whole_handshake() {
 fn both_learn_that_the_connector_cannot_use_the_memory() {
     let (connector, listener) = UnixStream::pair().unwrap();
     let memory = File::open("/").unwrap();
-    let mut incoming = welcome(listener.as_fd(), memory.as_fd(), 1).unwrap();
+    let mut incoming = welcome(listener.as_fd(), memory.as_fd(), 1, None).unwrap();
     let outcome: Result<()> = Err(ErrorKind::Corrupt.into());
     acknowledge(connector.as_fd(), &outcome).unwrap();
     let error = incoming.take(listener.as_fd()).unwrap_err();
@@ -139,7 +141,7 @@ fn a_wrong_hello_is_refused_with_the_reason() {
 fn half_a_hello_waits_and_then_expires() {
     let (mut connector, listener) = UnixStream::pair().unwrap();
     connector.write_all(&message(Type::Hello, 0, 0)[..32]).unwrap();
-    let mut incoming = Incoming::hello();
+    let mut incoming = Incoming::hello(HANDSHAKE_FEATURES);
     assert!(!incoming.take(listener.as_fd()).unwrap());
     let error = incoming.expire(listener.as_fd());
     assert_eq!(error.kind(), ErrorKind::TimedOut);
@@ -152,7 +154,7 @@ fn half_a_hello_waits_and_then_expires() {
 #[test]
 fn a_hello_in_single_bytes_is_whole_in_the_end() {
     let (mut connector, listener) = UnixStream::pair().unwrap();
-    let mut incoming = Incoming::hello();
+    let mut incoming = Incoming::hello(HANDSHAKE_FEATURES);
     for (i, byte) in message(Type::Hello, 0, 0).into_iter().enumerate() {
         assert!(!incoming.take(listener.as_fd()).unwrap(), "whole after {i} bytes");
         connector.write_all(&[byte]).unwrap();
@@ -179,7 +181,9 @@ fn a_refusal_is_read_although_hello_could_not_be_sent() {
     let (connector, listener) = UnixStream::pair().unwrap();
     refuse(listener.as_fd(), &ErrorKind::PermissionDenied.into());
     drop(listener);
-    let Err(error) = greet(connector.as_fd(), None, &mut || true) else { panic!("a refusal was taken as a welcome") };
+    let Err(error) = greet(connector.as_fd(), HANDSHAKE_FEATURES, None, &mut || true) else {
+        panic!("a refusal was taken as a welcome")
+    };
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
 }
 
@@ -202,7 +206,9 @@ fn a_wrong_welcome_is_an_error() {
 fn silence_ends_at_the_deadline() {
     let (connector, _listener) = UnixStream::pair().unwrap();
     let start = Instant::now();
-    let Err(error) = greet(connector.as_fd(), soon(), &mut || true) else { panic!("silence was taken as a welcome") };
+    let Err(error) = greet(connector.as_fd(), HANDSHAKE_FEATURES, soon(), &mut || true) else {
+        panic!("silence was taken as a welcome")
+    };
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert!(start.elapsed() >= Duration::from_millis(99));
 }
@@ -234,4 +240,31 @@ fn surplus_descriptors_are_closed() {
     });
     assert_eq!(split.kind(), ErrorKind::Corrupt);
     assert_eq!(open_descriptors(), before);
+}
+
+#[test]
+fn an_rpc_and_a_plain_bus_refuse_each_other() {
+    for (asked, served, text) in [(RPC_FEATURES, 0, "speaks RPC"), (0, RPC_FEATURES, "is a plain bus")] {
+        let (connector, listener) = UnixStream::pair().unwrap();
+        send(connector.as_fd(), Type::Hello, Message { features: asked, ..Message::EMPTY }, None).unwrap();
+        let error = Incoming::hello(served).take(listener.as_fd()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AbiMismatch);
+        assert!(error.to_string().contains(text), "{error}");
+        let Err(refused) = greet(connector.as_fd(), asked, soon(), &mut || true) else { panic!("taken") };
+        assert_eq!(refused.kind(), ErrorKind::AbiMismatch);
+    }
+}
+
+#[test]
+fn an_rpc_server_says_how_many_calls_may_be_in_flight() {
+    for (max, taken) in [(1024, true), (0, false)] {
+        let (connector, listener) = UnixStream::pair().unwrap();
+        let memory = File::open("/dev/null").unwrap();
+        welcome(listener.as_fd(), memory.as_fd(), 1, Some(max)).unwrap();
+        match greet(connector.as_fd(), RPC_FEATURES, soon(), &mut || true) {
+            Ok(Greeting::Memory(offer)) => assert_eq!((offer.max_in_flight, taken), (max, true)),
+            Ok(Greeting::HungUp) => panic!("nobody hung up"),
+            Err(error) => assert_eq!((error.kind(), taken), (ErrorKind::Corrupt, false)),
+        }
+    }
 }

@@ -351,7 +351,8 @@ impl Listener {
             handshake::refuse(socket.fd(0), &e);
             Failure::Own(e)
         })?;
-        let ack = handshake::welcome(socket.fd(0), memory.as_fd(), size).map_err(Failure::Peer)?;
+        let ack = handshake::welcome(socket.fd(0), memory.as_fd(), size, self.settings.plan.max_in_flight)
+            .map_err(Failure::Peer)?;
         Ok(Stage::Welcomed { due: self.due(ack), halves, permit })
     }
 }

@@ -3,10 +3,11 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use crate::facts::{HANDSHAKE_FEATURES, RPC_FEATURES, RPC_IN_FLIGHT_MAX};
 use crate::layout::Kind;
 use crate::origin::Origin;
 use crate::ring::options::EndOptions;
-use crate::segment::{Attachment, HeaderMap, Link, RingGeometry, Role, SocketLink, Spec, format, validate};
+use crate::segment::{Attachment, HeaderMap, Link, RingGeometry, Role, SocketLink, Spec, format, validate_knowing};
 use crate::sys::mem::{Access, MirrorMap, page_size};
 use crate::sys::{fork, memfd};
 use crate::{Error, ErrorKind, Receiver, Result, Sender};
@@ -21,6 +22,15 @@ pub(crate) struct Plan {
     /// From the connector to the listener.
     pub(crate) from_peer: u64,
     pub(crate) align: u32,
+    /// Of an RPC server: how many calls a client may have in flight, 1 to [`RPC_IN_FLIGHT_MAX`].
+    pub(crate) max_in_flight: Option<u32>,
+}
+
+impl Plan {
+    /// What a connector has to require.
+    pub(crate) fn features(&self) -> u32 {
+        if self.max_in_flight.is_some() { RPC_FEATURES } else { HANDSHAKE_FEATURES }
+    }
 }
 
 /// The ends that one side has.
@@ -44,7 +54,15 @@ pub(crate) fn spec(plan: &Plan) -> Result<Spec> {
             "a bus with a capacity of 0 in both directions: expected at least one other than 0",
         ));
     }
-    Spec::bus(plan.to_peer, plan.from_peer, plan.align, page_size())
+    let mut spec = Spec::bus(plan.to_peer, plan.from_peer, plan.align, page_size())?;
+    if let Some(max) = plan.max_in_flight {
+        if !(1..=RPC_IN_FLIGHT_MAX).contains(&max) {
+            let text = format!("{max} calls in flight: expected 1 to {RPC_IN_FLIGHT_MAX}");
+            return Err(Error::new(ErrorKind::InvalidArgument, text));
+        }
+        spec.features_required = RPC_FEATURES;
+    }
+    Ok(spec)
 }
 
 /// New memory with both rings empty, the listener attached to its ends, and its size. `socket` is descriptor 0 of the
@@ -54,7 +72,7 @@ pub(crate) fn create(plan: &Plan, socket: &fork::Entry, options: EndOptions) -> 
     let memory = memfd::create(&format!("ramway-bus:{}", plan.name), spec.size, &format(&spec).0[..])?;
     let memory = Arc::new(memory);
     let origin = Origin::named("bus", &plan.name);
-    let halves = attach(&memory, spec.size, socket, Side::Listener, options, &origin)?;
+    let halves = attach(&memory, spec.size, spec.features_required, socket, Side::Listener, options, &origin)?;
     Ok((halves, memory, spec.size))
 }
 
@@ -63,6 +81,7 @@ pub(crate) fn create(plan: &Plan, socket: &fork::Entry, options: EndOptions) -> 
 pub(crate) fn open(
     memory: OwnedFd,
     size: u64,
+    features: u32,
     socket: &fork::Entry,
     options: EndOptions,
     origin: &Origin,
@@ -72,19 +91,24 @@ pub(crate) fn open(
         let text = format!("the memory received has {real} bytes, WELCOME announced {size}");
         return Err(Error::new(ErrorKind::Corrupt, text));
     }
-    attach(&Arc::new(memory), real, socket, Side::Connector, options, origin)
+    attach(&Arc::new(memory), real, features, socket, Side::Connector, options, origin)
 }
 
 fn attach(
     memory: &Arc<OwnedFd>,
     size: u64,
+    features: u32,
     socket: &fork::Entry,
     side: Side,
     options: EndOptions,
     origin: &Origin,
 ) -> Result<Halves> {
     let header = Arc::new(HeaderMap::map(memory.as_fd(), Access::ReadWrite)?);
-    let valid = validate(&header.snapshot(), size)?;
+    let valid = validate_knowing(features, &header.snapshot(), size)?;
+    if valid.header.features_required != features {
+        let text = "the memory sent is of a plain bus, expected an RPC's";
+        return Err(Error::new(ErrorKind::AbiMismatch, text));
+    }
     if valid.header.kind != Kind::Bus {
         let text = format!("the memory sent holds a {}, expected a bus", valid.header.kind.name());
         return Err(Error::new(ErrorKind::Corrupt, text));
@@ -96,6 +120,9 @@ fn attach(
     };
     let (out, back) = if side == Side::Listener { (0, 1) } else { (1, 0) };
     let (sending, receiving) = (valid.rings[out], valid.rings[back]);
+    if features == RPC_FEATURES && (sending.is_none() || receiving.is_none()) {
+        return Err(Error::new(ErrorKind::Corrupt, "an RPC's bus has a ring in one direction only, expected both"));
+    }
     if sending.is_none() && receiving.is_none() {
         return Err(Error::new(ErrorKind::Corrupt, "the bus has no ring in either direction, expected at least one"));
     }

@@ -64,6 +64,8 @@ pub struct Bus {
     /// Descriptor 0 is the socket, which the halves share.
     socket: fork::Entry,
     peer: socket::Credentials,
+    /// Of an RPC client: how many calls it may have in flight; else 0.
+    max_in_flight: u32,
     /// Of a listener that counts its buses.
     _permit: Option<Permit>,
 }
@@ -101,7 +103,7 @@ impl Bus {
     }
 
     fn new(halves: Halves, socket: fork::Entry, peer: socket::Credentials, permit: Option<Permit>) -> Self {
-        Self { sender: halves.sender, receiver: halves.receiver, socket, peer, _permit: permit }
+        Self { sender: halves.sender, receiver: halves.receiver, socket, peer, max_in_flight: 0, _permit: permit }
     }
 
     /// The sending end, with all of its calls.
@@ -118,6 +120,11 @@ impl Bus {
     /// `Unsupported` if the listener gave this direction no capacity.
     pub fn receiver(&mut self) -> Result<&mut Receiver> {
         self.receiver.as_mut().ok_or_else(|| missing("send-only"))
+    }
+
+    /// Of an RPC client: how many calls it may have in flight.
+    pub(crate) fn max_in_flight(&self) -> u32 {
+        self.max_in_flight
     }
 
     /// The sending end, if there is one.

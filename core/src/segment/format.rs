@@ -7,6 +7,7 @@ mod topic;
 use std::mem::offset_of;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::facts::FEATURE_RPC;
 use crate::layout::{
     ALIGN_MAX, ALIGN_MIN, BLOCK_OFFSETS, BYTE_ORDER, FEATURES_KNOWN, FLAG_PERSISTENT, Geometry, HEADER_SIZE, Kind,
     MAGIC, RingBlock, SegmentHeader, VERSION_MAJOR, VERSION_MINOR, VERSION_MINOR_TOPIC, first_position,
@@ -59,6 +60,8 @@ impl HeaderPage {
 pub(crate) struct Spec {
     pub(crate) kind: Kind,
     pub(crate) flags: u32,
+    /// What a reader must know to use it.
+    pub(crate) features_required: u32,
     /// All zero for a segment without a name.
     pub(crate) boot_id: [u8; 16],
     /// The whole segment's length: what the file must be sized to.
@@ -114,7 +117,7 @@ impl Spec {
 
     fn empty(kind: Kind, granule: usize) -> Self {
         let size = granule.max(HEADER_SIZE) as u64;
-        Self { kind, flags: 0, boot_id: [0; 16], size, blocks: [None; 2], topic: None }
+        Self { kind, flags: 0, features_required: 0, boot_id: [0; 16], size, blocks: [None; 2], topic: None }
     }
 
     pub(crate) fn persistent(mut self, yes: bool) -> Self {
@@ -150,6 +153,7 @@ pub(crate) fn format(spec: &Spec) -> HeaderPage {
     page.put(offset_of!(SegmentHeader, version_minor), &minor.to_ne_bytes());
     page.put(offset_of!(SegmentHeader, kind), &(spec.kind as u32).to_ne_bytes());
     page.put(offset_of!(SegmentHeader, flags), &spec.flags.to_ne_bytes());
+    page.put(offset_of!(SegmentHeader, features_required), &spec.features_required.to_ne_bytes());
     page.put(offset_of!(SegmentHeader, size), &spec.size.to_ne_bytes());
     page.put(offset_of!(SegmentHeader, created_ns), &(now.as_nanos() as u64).to_ne_bytes());
     page.put(offset_of!(SegmentHeader, boot_id), &spec.boot_id);
@@ -177,6 +181,7 @@ pub(crate) struct Header {
     pub(crate) kind: Kind,
     pub(crate) version: (u16, u16),
     pub(crate) flags: u32,
+    pub(crate) features_required: u32,
     pub(crate) features_optional: u32,
     pub(crate) size: u64,
     pub(crate) created_ns: u64,
@@ -251,9 +256,14 @@ fn corrupt<T>(text: impl Into<String>) -> Result<T> {
     Err(Error::new(ErrorKind::Corrupt, text))
 }
 
+/// [`validate_knowing`] of everything but an RPC's bus.
+pub(crate) fn validate(page: &HeaderPage, file_size: u64) -> Result<Valid> {
+    validate_knowing(FEATURES_KNOWN, page, file_size)
+}
+
 /// Decides whether a header page may be trusted. `page` holds the file's first bytes (zero beyond its end),
 /// `file_size` its length in bytes.
-pub(crate) fn validate(page: &HeaderPage, file_size: u64) -> Result<Valid> {
+pub(crate) fn validate_knowing(features_known: u32, page: &HeaderPage, file_size: u64) -> Result<Valid> {
     if page.array::<8>(offset_of!(SegmentHeader, magic)) != MAGIC {
         return mismatch("this is not a Ramway segment (other first bytes); it is left as it is");
     }
@@ -275,10 +285,14 @@ pub(crate) fn validate(page: &HeaderPage, file_size: u64) -> Result<Valid> {
             version.0, version.1
         ));
     }
-    let features = page.u32(offset_of!(SegmentHeader, features_required)) & !FEATURES_KNOWN;
-    if features != 0 {
+    let features_required = page.u32(offset_of!(SegmentHeader, features_required));
+    let unknown = features_required & !features_known;
+    if unknown == FEATURE_RPC {
+        return mismatch("the segment is an RPC's bus, which only an RPC client opens");
+    }
+    if unknown != 0 {
         return mismatch(format!(
-            "the segment needs features {features:#x}, which this version of Ramway does not know: update it"
+            "the segment needs features {unknown:#x}, which this version of Ramway does not know: update it"
         ));
     }
     let kind = page.u32(offset_of!(SegmentHeader, kind));
@@ -291,6 +305,7 @@ pub(crate) fn validate(page: &HeaderPage, file_size: u64) -> Result<Valid> {
         kind,
         version,
         flags: page.u32(offset_of!(SegmentHeader, flags)),
+        features_required,
         features_optional: page.u32(offset_of!(SegmentHeader, features_optional)),
         size: page.u64(offset_of!(SegmentHeader, size)),
         created_ns: page.u64(offset_of!(SegmentHeader, created_ns)),

@@ -23,7 +23,9 @@ use std::sync::atomic::{AtomicU64 as WordU64, Ordering};
 
 pub(crate) use attempts::Attempts;
 pub(crate) use format::TopicGeometry;
-pub(crate) use format::{HeaderPage, RegionGeometry, RingGeometry, Spec, Valid, format, round_capacity, validate};
+pub(crate) use format::{
+    HeaderPage, RegionGeometry, RingGeometry, Spec, Valid, format, round_capacity, validate, validate_knowing,
+};
 pub(crate) use link::{Link, Probe, Role, SocketLink};
 pub(crate) use name::Name;
 pub(crate) use named::{Named, NamedLink, Request, SlotLocks, named};

@@ -17,12 +17,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use super::file::{Found, read_page};
-use super::format::{HeaderPage, RingGeometry, Valid, validate};
+use super::format::{HeaderPage, RingGeometry, Valid, validate_knowing};
 use super::name::{self, Name};
 use super::undelivered::{self, Frames};
 use super::words::{RingWords, region_notify_word};
 use crate::error::{Error, ErrorKind, Result};
-use crate::facts::{BYTE_CONSUMER, BYTE_IN_USE, BYTE_PRODUCER, BYTE_PUBLISHER};
+use crate::facts::{BYTE_CONSUMER, BYTE_IN_USE, BYTE_PRODUCER, BYTE_PUBLISHER, RPC_FEATURES};
 use crate::layout::Kind;
 use crate::sys::fs::{self, FileId};
 use crate::sys::mem::Access;
@@ -216,7 +216,7 @@ pub fn inspect_fd(file: BorrowedFd<'_>) -> Result<Segment> {
 
 fn look_at(file: BorrowedFd<'_>, stat: &rustix::fs::Stat, path: &Path) -> Result<Segment> {
     let (page, size) = read_page(file)?;
-    let Valid { header, rings, region, topic } = validate(&page, size)?;
+    let Valid { header, rings, region, topic } = validate_knowing(RPC_FEATURES, &page, size)?;
     let FileId { device, inode } = FileId::of(stat);
     let held = |byte| lock::held_by_another(file, byte).map(|held| held.is_some());
     let in_use = held(BYTE_IN_USE)?;

@@ -2,8 +2,10 @@
 //! they do.
 #![allow(dead_code)] // each test binary uses a part of it
 
+pub mod caller;
 pub mod raw;
 pub mod readiness;
+pub mod rpc;
 pub mod topic;
 
 use std::fmt::Display;

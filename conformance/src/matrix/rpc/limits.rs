@@ -30,7 +30,8 @@ pub fn slow_reader(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
 /// 10,000 calls at a time, of which none ends before all are there.
 pub fn in_flight(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     // One more for `health`.
-    let (mut server, mut client) = both(pair, scene, " max_in_flight=10001 max_bytes=67108864", "")?;
+    let (mut server, mut client) =
+        both(pair, scene, " max_in_flight=10001 max_bytes=67108864", " max_buffered=67108864")?;
     client.ask("start method=5 count=10000 sizes=8", "started")?.expect("count=10000")?;
     client.ask("health", "healthy")?;
     client.ask("state", "state")?.expect("in_flight=10000")?;

@@ -308,11 +308,14 @@ fn hostile_streams(list: &mut Vec<Exchange>) {
         let steps = [open(2, 5, 0).to_vec(), vec![send(frames), fails(1, "Corrupt", true)]].concat();
         list.push(exchange(Class::Hostile, name, about, steps, End::Corrupt));
     };
-    stream("beyond-credit", "three elements where two may be under way", &[el(0), el(1), el(2)]);
     let with = |words: [u32; 4]| frame(REPLY, 1, &framed(words, &[], &stream_element(0, 0, 8)));
     stream("element-status", "an element with status 4", &[with([4, ELEMENT, 0, 0])]);
     stream("element-application", "an element with status 1", &[with([1, ELEMENT, 0, 0])]);
     stream("element-code", "an element with a number of the application's", &[with([0, ELEMENT, 1, 0])]);
+    let about = "three elements where two may be under way, while the program waits for another call and takes none";
+    let steps =
+        [open(2, 5, 0).to_vec(), start(2, 1).to_vec(), vec![send(&[el(0), el(1), el(2)]), fails(2, "Corrupt", true)]];
+    list.push(exchange(Class::Hostile, "beyond-credit", about, steps.concat(), End::Corrupt));
     let about = "an element for a call without a window that was cancelled";
     let steps = [
         start(1, 0).to_vec(),

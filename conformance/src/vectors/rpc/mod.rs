@@ -5,6 +5,7 @@ mod client;
 mod connect;
 mod server;
 
+pub use connect::message;
 use serde::{Deserialize, Serialize};
 
 use super::image::{hex, payload};
@@ -258,7 +259,8 @@ fn call(id: u64, method: u32, window: u32, meta: &[u8], body: &[u8]) -> Frame {
     frame(CALL, id, &call_payload(0, method, window, meta, body))
 }
 
-fn plain(id: u64, method: u32, body: &[u8]) -> Frame {
+/// A CALL of one reply, without metadata.
+pub fn plain(id: u64, method: u32, body: &[u8]) -> Frame {
     call(id, method, 0, &[], body)
 }
 
@@ -270,7 +272,8 @@ fn credit(id: u64, n: u32) -> Frame {
     frame(CREDIT, id, &n.to_le_bytes())
 }
 
-fn reply(id: u64, status: u32, body: &[u8]) -> Frame {
+/// A final REPLY without metadata.
+pub fn reply(id: u64, status: u32, body: &[u8]) -> Frame {
     frame(REPLY, id, &reply_payload(status, 0, 0, &[], body))
 }
 

@@ -97,7 +97,7 @@ impl Listener {
         state.last_token += 1;
         let token = state.last_token;
         self.set.add(socket.fd(0), token, false)?;
-        let stage = Stage::Greeting(self.due(Incoming::hello()));
+        let stage = Stage::Greeting(self.due(Incoming::hello(self.settings.plan.features())));
         state.by_token.insert(token, Some(Pending { socket, peer, stage }));
         Ok(Taken::Token(token))
     }

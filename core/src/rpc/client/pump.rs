@@ -1,0 +1,226 @@
+//! Between a client's calls and its bus: writes what is due, reads what has come. Never waits.
+
+use std::time::{Duration, Instant};
+
+use super::ledger::{Due, Ledger, Number, Queued, timeout_us};
+use super::reply::{CallOptions, Reply};
+use crate::facts::{RPC_HEADER, TYPE_ID_CALL, TYPE_ID_CANCEL, TYPE_ID_CREDIT, TYPE_ID_REPLY};
+use crate::ring::consumer::Frame;
+use crate::ring::raw::WaitLimit;
+use crate::rpc::frame::{CallHeader, Parts, ReplyHeader, payload_len};
+use crate::rpc::{CallError, CallResult};
+use crate::{Error, ErrorKind, Receiver, Result, Sender};
+
+/// A request as the caller has it.
+#[derive(Clone, Copy)]
+pub(super) struct Request<'a> {
+    pub(super) method: u32,
+    pub(super) body: &'a [u8],
+    pub(super) options: CallOptions<'a>,
+    /// 0: one reply.
+    pub(super) window: u32,
+}
+
+/// What became of writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flushed {
+    /// Nothing more is to be written now.
+    All,
+    /// A frame of this many bytes is, and there is no room for it.
+    Blocked(usize),
+    /// The server no longer reads. How the connection ended is for the receiver to say, after the last reply.
+    Gone,
+}
+
+/// Makes a call: writes it, or queues it if others go first or there is no room now.
+/// `tx` is `None` while somebody waits for room with it: others go first then.
+pub(super) fn start(
+    ledger: &mut Ledger,
+    tx: Option<&mut Sender>,
+    max_len: usize,
+    request: &Request<'_>,
+) -> CallResult<Number> {
+    let refused = |error: Error| CallError::of_error(error, false);
+    ledger.check().map_err(refused)?;
+    let Request { method, body, options, window } = *request;
+    let meta = options.meta;
+    let deadline = |timeout: Duration| Instant::now().checked_add(timeout);
+    if options.timeout == Some(Duration::ZERO) {
+        return Err(refused(ErrorKind::TimedOut.into()));
+    }
+    let (len, body_at) = payload_len(meta.len(), body.len()).unwrap_or((usize::MAX, 0));
+    if len > max_len {
+        return Err(refused(too_large(len, max_len)));
+    }
+    if let Some(tx) = tx
+        && ledger.sends_at_once()
+    {
+        match tx.reserve_raw(len, WaitLimit::None) {
+            Ok(to) => {
+                let header = CallHeader { timeout_us: timeout_us(options.timeout), method, window };
+                // SAFETY: `to` was reserved last, for `len` bytes, which no one else reads or writes before the commit.
+                unsafe {
+                    to.copy_from_nonoverlapping(header.encode(meta.len()).as_ptr(), RPC_HEADER);
+                    let to = to.add(RPC_HEADER);
+                    to.copy_from_nonoverlapping(meta.as_ptr(), meta.len());
+                    let padding = body_at - RPC_HEADER - meta.len();
+                    to.add(meta.len()).write_bytes(0, padding);
+                    to.add(meta.len() + padding).copy_from_nonoverlapping(body.as_ptr(), body.len());
+                    tx.commit_raw(to.sub(RPC_HEADER), len, TYPE_ID_CALL, ledger.next_id(), true)
+                }
+                .map_err(refused)?;
+                let number = ledger.sent(window);
+                // The clock after it was published: so the server's time for the call does not end first.
+                if let Some(at) = options.timeout.and_then(deadline) {
+                    ledger.set_deadline(number, at);
+                }
+                return Ok(number);
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::Full | ErrorKind::Closed | ErrorKind::PeerDead) => {}
+            Err(e) => return Err(refused(e)),
+        }
+    }
+    let mut rest = vec![0; len - RPC_HEADER];
+    rest[..meta.len()].copy_from_slice(meta);
+    rest[body_at - RPC_HEADER..].copy_from_slice(body);
+    let number = ledger.queue(window, Queued { method, meta_len: meta.len(), rest });
+    if let Some(at) = options.timeout.and_then(deadline) {
+        ledger.set_deadline(number, at);
+    }
+    Ok(number)
+}
+
+#[cold]
+pub(super) fn too_large(len: usize, max: usize) -> Error {
+    let text = format!(
+        "a request of {len} bytes, header and metadata included, can never fit: this server's rings take at most {max}; give \
+         the server a larger capacity or cut the request"
+    );
+    Error::new(ErrorKind::TooLarge, text)
+}
+
+/// Writes what is due, as far as there is room.
+///
+/// # Errors
+/// The handle is dead: of what the server wrote, or in a fork's child.
+pub(super) fn flush(ledger: &mut Ledger, tx: &mut Sender) -> Result<Flushed> {
+    let mut flushed = Ok(Flushed::All);
+    let mut wrote = false;
+    loop {
+        let due = ledger.due();
+        let len = match due {
+            Due::Nothing => break,
+            Due::Cancel { .. } => 0,
+            Due::Credit { .. } => size_of::<u32>(),
+            Due::Call { len, .. } => RPC_HEADER + len,
+        };
+        let to = match tx.reserve_raw(len, WaitLimit::None) {
+            Ok(to) => to,
+            Err(e) => {
+                flushed = match e.kind() {
+                    ErrorKind::Full => Ok(Flushed::Blocked(len)),
+                    ErrorKind::Closed | ErrorKind::PeerDead => Ok(Flushed::Gone),
+                    _ => Err(e),
+                };
+                break;
+            }
+        };
+        match due {
+            Due::Nothing => unreachable!("handled above"),
+            Due::Cancel { id } => {
+                // SAFETY: `to` was reserved last.
+                unsafe { tx.commit_raw(to, 0, TYPE_ID_CANCEL, id, false)? };
+                ledger.owed_was_sent();
+            }
+            Due::Credit { id, elements } => {
+                // SAFETY: as in `start`.
+                unsafe {
+                    to.copy_from_nonoverlapping(elements.to_le_bytes().as_ptr(), len);
+                    tx.commit_raw(to, len, TYPE_ID_CREDIT, id, false)?;
+                }
+                ledger.owed_was_sent();
+            }
+            Due::Call { number, .. } => {
+                let left = ledger.deadline(number).map(|at| at.saturating_duration_since(Instant::now()));
+                if left == Some(Duration::ZERO) {
+                    // What was reserved is given up by the next reservation.
+                    ledger.time_out(number);
+                    continue;
+                }
+                let window = ledger.window(number);
+                let queued = ledger.queued_call(number).expect("it is due");
+                let header = CallHeader { timeout_us: timeout_us(left), method: queued.method, window };
+                // SAFETY: as in `start`; the length is that of the header and the rest.
+                unsafe {
+                    to.copy_from_nonoverlapping(header.encode(queued.meta_len).as_ptr(), RPC_HEADER);
+                    to.add(RPC_HEADER).copy_from_nonoverlapping(queued.rest.as_ptr(), queued.rest.len());
+                    tx.commit_raw(to, len, TYPE_ID_CALL, ledger.next_id(), false)?;
+                }
+                ledger.queued_was_sent();
+            }
+        }
+        wrote = true;
+    }
+    if wrote {
+        tx.flush()?;
+    }
+    flushed
+}
+
+/// Reads one frame, if one is there; false if none is.
+///
+/// # Errors
+/// How the server ended, after its last frame; `Corrupt`, `Detached`.
+#[inline]
+pub(super) fn receive(ledger: &mut Ledger, rx: &mut Receiver) -> Result<bool> {
+    let half = &mut *rx.half;
+    let frame = match half.recv(WaitLimit::None) {
+        Ok(frame) => frame,
+        Err(e) if e.kind() == ErrorKind::Empty => return Ok(false),
+        Err(e) => return Err(e),
+    };
+    let taken = take(ledger, &frame);
+    half.hot.release();
+    match taken {
+        Ok(()) => Ok(true),
+        Err(what) => Err(corrupt(rx, what)),
+    }
+}
+
+#[cold]
+fn corrupt(rx: &mut Receiver, what: &str) -> Error {
+    use crate::ring::raw::RawEndpoint;
+    rx.corrupt().context(format_args!("the server sent {what}"))
+}
+
+#[inline]
+fn take(ledger: &mut Ledger, frame: &Frame) -> std::result::Result<(), &'static str> {
+    if frame.type_id != TYPE_ID_REPLY {
+        return Err("a frame that is no reply");
+    }
+    if frame.len < RPC_HEADER {
+        return Err("a reply that is shorter than its header");
+    }
+    let mut header = [0; RPC_HEADER];
+    // SAFETY: the frame's bytes lie in the mapping until they are released. A server that writes meanwhile makes the copy a mix,
+    // not an invalid one; lengths are taken from the copy.
+    unsafe { header.as_mut_ptr().copy_from_nonoverlapping(frame.data, RPC_HEADER) };
+    let (header, parts) =
+        ReplyHeader::decode(&header, frame.len).ok_or("a reply with a header that no correct server writes")?;
+    let copy = || copy(frame, &parts);
+    ledger.reply(frame.tag, header, !parts.body.is_empty(), frame.len, copy).map_err(|wrong| wrong.0)
+}
+
+/// Each byte once. The parts were checked to lie in the payload.
+fn copy(frame: &Frame, parts: &Parts) -> Reply {
+    let mut data: Vec<u8> = Vec::with_capacity(parts.meta.len() + parts.body.len());
+    for part in [&parts.meta, &parts.body] {
+        // SAFETY: as above; there is room for both parts, and what is counted was written.
+        unsafe {
+            let to = data.as_mut_ptr().add(data.len());
+            frame.data.add(part.start).copy_to_nonoverlapping(to, part.len());
+            data.set_len(data.len() + part.len());
+        }
+    }
+    Reply::new(data, parts.meta.len())
+}

@@ -1,0 +1,341 @@
+//! A client whose calls are numbers: what [`Client`](super::Client) and the bindings of other languages stand on. Not part of the
+//! stable API.
+
+use std::time::{Duration, Instant};
+
+use super::ledger::{Ledger, Taken};
+use super::pump::{self, Flushed, Request};
+use super::reply::CallOptions;
+use crate::facts::{METHOD_DESCRIBE, METHOD_PING, RPC_BYTES_FACTOR, RPC_FRAMES_PER_ROUND, UNORDERED_INTERVAL};
+use crate::ring::raw::WaitLimit;
+use crate::rpc::CallResult;
+use crate::select::Source;
+use crate::wait::Deadline;
+use crate::{Bus, Error, ErrorKind, Readiness, Receiver, Result, Select, SelectWaker, Sender, WaitPolicy, Waker};
+
+/// A client whose calls are numbers. No number is given twice in 2^32 uses of a place, and none is 0.
+#[derive(Debug)]
+pub struct RawClient {
+    // Dropped in this order: what was sent is closed first.
+    pub(super) tx: Sender,
+    pub(super) rx: Receiver,
+    pub(super) ledger: Ledger,
+    /// For waiting for room and for replies at once.
+    pub(super) select: Select,
+    pub(super) peer: Peer,
+    /// A frame of this many bytes had no room when it was last tried.
+    blocked: Option<usize>,
+}
+
+/// The server, as the kernel said when the connection was made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer {
+    pub(super) uid: u32,
+    pub(super) pid: Option<u32>,
+}
+
+impl RawClient {
+    pub(super) fn new(bus: Bus, max_buffered: Option<usize>, policy: WaitPolicy) -> Result<Self> {
+        let peer = Peer { uid: bus.peer_uid(), pid: bus.peer_pid() };
+        let max_in_flight = bus.max_in_flight();
+        let (Some(tx), Some(rx)) = bus.split() else {
+            return Err(Error::new(ErrorKind::Corrupt, "an RPC's bus has a ring in one direction only, expected both"));
+        };
+        let max_buffered = max_buffered.unwrap_or(rx.capacity().saturating_mul(RPC_BYTES_FACTOR as usize));
+        let mut select = Select::new();
+        select.set_wait_policy(policy);
+        Ok(Self { tx, rx, ledger: Ledger::new(max_in_flight, max_buffered), select, peer, blocked: None })
+    }
+
+    /// Makes a call: sends it, or queues it if the server's limit is reached or there is no room now. Never waits. `stream`: its
+    /// reply is a stream.
+    ///
+    /// # Errors
+    /// `TooLarge`, `InvalidArgument` for a stream with a window of 0, `TimedOut` for a time limit of 0, or how the connection
+    /// ended. The call was not sent.
+    #[inline]
+    pub fn start(&mut self, method: u32, body: &[u8], options: &CallOptions<'_>, stream: bool) -> CallResult<u64> {
+        let window = window(options, stream)?;
+        self.start_request(&Request { method, body, options: *options, window })
+    }
+
+    #[inline]
+    pub(super) fn start_request(&mut self, request: &Request<'_>) -> CallResult<u64> {
+        let max_len = self.tx.max_message_len();
+        let started = pump::start(&mut self.ledger, Some(&mut self.tx), max_len, request);
+        if let Err(error) = &started {
+            self.note_end(error.kind());
+        }
+        started
+    }
+
+    /// A start failed of what the handle is dead of: so are all other calls.
+    #[cold]
+    fn note_end(&mut self, kind: Option<ErrorKind>) {
+        if matches!(kind, Some(ErrorKind::Corrupt | ErrorKind::Detached))
+            && let Err(error) = self.tx.flush()
+        {
+            self.end(&error);
+        }
+    }
+
+    /// The call that waits until the server has answered.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn start_ping(&mut self, options: &CallOptions<'_>) -> CallResult<u64> {
+        self.start(METHOD_PING, &[], options, false)
+    }
+
+    /// The call that describes the server's methods: its reply is for `MethodInfo`.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn start_describe(&mut self, options: &CallOptions<'_>) -> CallResult<u64> {
+        self.start(METHOD_DESCRIBE, &[], options, false)
+    }
+
+    /// Receives what is there, times calls out, and sends what is due. Never waits. True: there may be more to receive, so call it
+    /// again before waiting.
+    pub fn progress(&mut self) -> bool {
+        self.progress_for(None)
+    }
+
+    /// [`progress`](Self::progress) that stops once there is something to be taken for a call.
+    #[inline]
+    fn progress_for(&mut self, call: Option<u64>) -> bool {
+        let mut more = true;
+        for _ in 0..RPC_FRAMES_PER_ROUND {
+            match pump::receive(&mut self.ledger, &mut self.rx) {
+                Ok(true) => {}
+                Ok(false) => {
+                    more = false;
+                    break;
+                }
+                Err(error) => {
+                    self.end(&error);
+                    return false;
+                }
+            }
+            if call.is_some_and(|call| self.ledger.is_ready(call)) {
+                break;
+            }
+        }
+        if self.ledger.has_deadlines() {
+            self.ledger.expire(Instant::now());
+        }
+        self.send_due();
+        more
+    }
+
+    /// Sends what is due, as far as there is room.
+    pub(super) fn send_due(&mut self) {
+        self.blocked = match pump::flush(&mut self.ledger, &mut self.tx) {
+            Ok(Flushed::All | Flushed::Gone) => None,
+            Ok(Flushed::Blocked(len)) => Some(len),
+            Err(error) => {
+                self.end(&error);
+                None
+            }
+        };
+    }
+
+    fn end(&mut self, error: &Error) {
+        self.ledger.end(error.kind(), error.to_string());
+    }
+
+    /// Waits until there is something to be taken for a call, for at most `timeout` (`None`: as long as it takes; 0: not at
+    /// all): true then. False if the time has passed; the call goes on. The call's own time limit is an outcome.
+    ///
+    /// # Errors
+    /// `Interrupted` by a [`waker`](Self::waker), or by a signal if [so asked](Self::set_interruptible). The call goes on.
+    #[inline]
+    pub fn wait(&mut self, call: u64, timeout: Option<Duration>) -> Result<bool> {
+        let deadline = match timeout {
+            None => Deadline::NEVER,
+            Some(timeout) => Deadline::after(timeout),
+        };
+        loop {
+            if self.ledger.is_ready(call) {
+                return Ok(true);
+            }
+            let more = self.progress_for(Some(call));
+            if self.ledger.is_ready(call) {
+                return Ok(true);
+            }
+            let left = match timeout {
+                None => Duration::MAX,
+                Some(_) => match deadline.left() {
+                    Some(left) => left,
+                    None => return Ok(false),
+                },
+            };
+            if !more {
+                self.wait_for_news(left)?;
+            }
+        }
+    }
+
+    /// Waits for any news for at most `timeout`: a reply, the end, room for what could not be sent, or that a call has timed out.
+    /// [`progress`](Self::progress) then acts on it. It may return without a reason.
+    ///
+    /// # Errors
+    /// `Interrupted`, as for [`wait`](Self::wait).
+    pub fn wait_for_news(&mut self, timeout: Duration) -> Result<()> {
+        let left = match self.ledger.next_deadline() {
+            Some(at) => timeout.min(at.saturating_duration_since(Instant::now())),
+            None => timeout,
+        };
+        if left.is_zero() {
+            return Ok(());
+        }
+        let limit = if left == Duration::MAX { WaitLimit::Forever } else { WaitLimit::For(left) };
+        let outcome = match self.blocked {
+            None => self.rx.half.wait_for_frame(limit, None),
+            Some(len) if !self.rx.has_descriptor() && !self.tx.room(len).has_descriptor() => {
+                let (tx, rx) = (&mut self.tx, &mut self.rx);
+                let timeout = (left != Duration::MAX).then_some(left);
+                self.select.wait(&mut [&mut tx.room(len), rx], timeout).map(drop)
+            }
+            // A select cannot wait where there is a descriptor: short waits for replies, with a look for room after each.
+            Some(_) => self.rx.half.wait_for_frame(WaitLimit::For(left.min(UNORDERED_INTERVAL)), None),
+        };
+        match outcome {
+            Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
+            // The time has passed; or how the connection ended, which `progress` meets again.
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// What has come for a call. After [`Taken::End`] its number means nothing.
+    #[inline]
+    pub fn take(&mut self, call: u64) -> Taken {
+        let taken = self.ledger.take(call);
+        if let Taken::Element(_) = taken {
+            // It may owe credit.
+            self.send_due();
+        }
+        taken
+    }
+
+    /// Lets go of a call: it is cancelled if it has no outcome, and its number means nothing from now on.
+    pub fn cancel(&mut self, call: u64) {
+        self.ledger.let_go(call);
+        self.send_due();
+    }
+
+    /// From now on [`next_changed`](Self::next_changed) names the calls that have something to be taken.
+    pub fn list_changed(&mut self) {
+        self.ledger.list_changed();
+    }
+
+    /// A call that has something to be taken since it was named last: take until [`Taken::NotYet`] or [`Taken::End`].
+    pub fn next_changed(&mut self) -> Option<u64> {
+        self.ledger.next_changed()
+    }
+
+    /// When [`progress`](Self::progress) is to be called although the descriptor is not readable: a call times out then, or there
+    /// may be room for what could not be sent. `None`: never.
+    pub fn due_in(&mut self) -> Option<Duration> {
+        let timeout = self.ledger.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
+        match self.blocked {
+            None => timeout,
+            Some(_) => Some(timeout.map_or(UNORDERED_INTERVAL, |timeout| timeout.min(UNORDERED_INTERVAL))),
+        }
+    }
+
+    /// A descriptor for event loops: readable when [`progress`](Self::progress) has something to receive, or the server is gone.
+    /// Call `progress` until it says false.
+    ///
+    /// # Errors
+    /// As for [`Receiver::readiness`].
+    pub fn readiness(&mut self) -> Result<&Readiness> {
+        self.rx.readiness()
+    }
+
+    /// Ends a [`wait`](Self::wait) from another thread, unless it waits for room as well.
+    pub fn waker(&self) -> Waker {
+        self.rx.waker()
+    }
+
+    /// Ends a wait for room.
+    pub fn room_waker(&self) -> SelectWaker {
+        self.select.waker()
+    }
+
+    /// Whether a wait returns `Interrupted` after a signal handler ran. Default no.
+    pub fn set_interruptible(&mut self, yes: bool) {
+        self.rx.set_interruptible(yes);
+    }
+
+    /// How calls wait from now on.
+    pub fn set_wait_policy(&mut self, policy: WaitPolicy) {
+        self.rx.set_wait_policy(policy);
+        self.select.set_wait_policy(policy);
+    }
+
+    /// Calls that are sent and have no final reply.
+    pub fn in_flight(&self) -> usize {
+        self.ledger.in_flight()
+    }
+
+    /// How many calls the server lets this client have in flight.
+    pub fn max_in_flight(&self) -> u32 {
+        self.ledger.max_in_flight()
+    }
+
+    /// Whether a call that is made now is sent at once, as far as the server's limit and the calls before it go.
+    pub fn is_ready(&self) -> bool {
+        self.ledger.sends_at_once()
+    }
+
+    /// How the connection has ended, if it has.
+    ///
+    /// # Errors
+    /// That.
+    pub fn check(&self) -> Result<()> {
+        self.ledger.check()
+    }
+
+    /// The server's user.
+    pub fn peer_uid(&self) -> u32 {
+        self.peer.uid
+    }
+
+    /// The server's process; `None` if it has no number here.
+    pub fn peer_pid(&self) -> Option<u32> {
+        self.peer.pid
+    }
+
+    /// Whether the server's process lives (one system call).
+    pub fn is_peer_alive(&self) -> bool {
+        self.rx.is_peer_alive()
+    }
+
+    /// The longest request, metadata and header included.
+    pub fn max_request_len(&self) -> usize {
+        self.tx.max_message_len()
+    }
+
+    /// Ends the connection.
+    ///
+    /// # Errors
+    /// As for [`Bus::close`].
+    pub fn close(self) -> Result<()> {
+        let sent = self.tx.close();
+        let received = self.rx.close();
+        sent.and(received)
+    }
+}
+
+/// The window of a call.
+pub(super) fn window(options: &CallOptions<'_>, stream: bool) -> CallResult<u32> {
+    match (stream, options.window) {
+        (false, _) => Ok(0),
+        (true, 0) => {
+            let text = "a stream with a window of 0 elements: expected at least 1";
+            Err(crate::rpc::CallError::of_error(Error::new(ErrorKind::InvalidArgument, text), false))
+        }
+        (true, window) => Ok(window),
+    }
+}

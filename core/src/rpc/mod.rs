@@ -1,0 +1,16 @@
+//! Calls between the processes of one machine: a [`Client`] calls methods of a [`Server`] over a bus of its own, with time limits,
+//! cancelling, and replies that are streams.
+//!
+//! What goes over the bus is described in `docs/ABI.md`, section 20.
+
+mod client;
+mod frame;
+mod server;
+mod status;
+
+pub use client::{CallOptions, Client, ClientConnector, MethodInfo, Pending, Reply, Stream, StreamIter};
+#[doc(hidden)] // for the bindings; not part of the stable API
+pub use client::{RawClient, Taken};
+pub use frame::method_id;
+pub use server::{Call, Cancellation, Fault, IntoReply, MethodKey, Request, Server, ServerBuilder, Stopper, Written};
+pub use status::{CallError, CallResult, Status};
