@@ -31,7 +31,8 @@ record BusUse(int features, int maxInFlight) {
                     + "RpcServer", who);
         }
         if (found == 0) {
-            throw Errors.fail(ErrorKind.ABI_MISMATCH, "%s uses a plain bus, expected RPC: connect to it by Bus, or listen by Listener", who);
+            throw Errors.fail(ErrorKind.ABI_MISMATCH, "%s uses a plain bus, expected RPC: connect to it by Bus, or listen by Listener",
+                    who);
         }
         throw Errors.fail(ErrorKind.ABI_MISMATCH, "%s requires features %#x, which this version lacks", who, found & ~features);
     }

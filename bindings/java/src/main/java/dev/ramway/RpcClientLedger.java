@@ -150,7 +150,8 @@ final class RpcClientLedger {
         long bytes = reply.bytes();
         if (buffered + bytes > maxBuffered) {
             decide(call, RpcException.of(ErrorKind.TOO_LARGE, true, "a reply of " + bytes + " bytes, with " + buffered
-                    + " bytes of replies that nobody has taken, is more than maxBuffered (" + maxBuffered + "): take replies sooner, or raise it"));
+                    + " bytes of replies that nobody has taken, is more than maxBuffered (" + maxBuffered
+                    + "): take replies sooner, or raise it"));
             return false;
         }
         buffered += bytes;

@@ -6,9 +6,9 @@ import java.util.Iterator;
 @FunctionalInterface
 public interface RpcStreamHandler {
     /**
-     * Handles a call. It runs as {@link RpcHandler#handle} does, and so does the iterator that it gives: the next element is asked for once
-     * the client has room for it, and while it has none the call holds no thread. An iterator that is {@link AutoCloseable} is closed at the
-     * end.
+     * Handles a call. It runs as {@link RpcHandler#handle} does, and so does the iterator that it gives: one element is asked for
+     * before the client has room for it, and while it has none the call holds no thread. An iterator that is {@link AutoCloseable}
+     * is closed at the end.
      *
      * @param request what was asked
      * @return the elements, which are not to be changed any more; what the iterator throws ends the call as what this throws

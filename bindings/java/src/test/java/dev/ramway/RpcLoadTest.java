@@ -42,7 +42,8 @@ class RpcLoadTest {
     @Test
     void tenThousandCallsAreInFlight() throws Exception {
         int count = 10_000;
-        try (RpcServing serving = new RpcServing(builder -> builder.maxInFlight(count).handlers(count)); RpcClient client = serving.connect()) {
+        try (RpcServing serving = new RpcServing(builder -> builder.maxInFlight(count).handlers(count));
+                RpcClient client = serving.connect()) {
             List<RpcPending> all = new ArrayList<>();
             for (int i = 0; i < count; i++) {
                 all.add(client.start(5, new byte[] {(byte) i, (byte) (i >> 8)}));

@@ -400,7 +400,8 @@ class RpcVectorsTest {
     }
 
     private static int memory(Map<?, ?> memory) {
-        Map<?, ?> image = list(ALL, "images").stream().filter(each -> each.get("name").equals(memory.get("image"))).findFirst().orElseThrow();
+        Map<?, ?> image = list(ALL, "images").stream().filter(each -> each.get("name").equals(memory.get("image"))).findFirst()
+                .orElseThrow();
         byte[] bytes = new byte[number(image, "size")];
         for (Map<?, ?> run : list(image, "bytes")) {
             byte[] part = hex(run.get("hex"));
