@@ -190,7 +190,13 @@ final class RpcConnection implements Runnable {
         } catch (Throwable t) {
             result = failure(t);
         }
-        close(call);
+        if (call.elements != null) {
+            // An interrupt was for the handler, and none comes any more.
+            try (var _ = lock.hold()) {
+                leave(call);
+            }
+            close(call);
+        }
         try (var _ = lock.hold()) {
             leave(call);
             boolean stopped = call.isStopped() || call.left() <= 0;
