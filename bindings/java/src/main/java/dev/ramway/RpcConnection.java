@@ -1,6 +1,7 @@
 package dev.ramway;
 
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.locks.Condition;
 
@@ -144,9 +145,12 @@ final class RpcConnection implements Runnable {
             answerOwn(call);
             return;
         }
-        call.handler = methods.find(call.method, call.isStream());
+        call.handler = methods.find(call.method);
         if (call.handler == null) {
             finish(call, RpcStatus.NO_SUCH_METHOD);
+        } else if (call.handler.one() == null && !call.isStream()) {
+            finish(call, RpcStatus.HANDLER_FAILED, 0, RpcFrames.NONE, ("method " + Integer.toUnsignedString(call.method)
+                    + " replies with a stream: call it as one").getBytes(StandardCharsets.UTF_8));
         } else if (!pool.submit(share, call)) {
             finish(call, RpcStatus.OVERLOADED);
         }
@@ -182,7 +186,7 @@ final class RpcConnection implements Runnable {
         }
         Result result;
         try {
-            result = call.handler.one() != null ? new Result(RpcStatus.OK, 0, call.handler.one().handle(request)) : stream(call, request);
+            result = call.isStream() ? stream(call, request) : new Result(RpcStatus.OK, 0, call.handler.one().handle(request));
             if (result == null) {
                 return;
             }
@@ -241,7 +245,9 @@ final class RpcConnection implements Runnable {
 
     /** Sends elements as long as there is credit and room. Null: the stream waits, and the call is another thread's from here on. */
     private Result stream(RpcServerCall call, RpcRequest request) throws Exception {
-        if (call.elements == null) {
+        if (call.elements == null && call.handler.one() != null) {
+            call.elements = List.of(call.handler.one().handle(request)).iterator();
+        } else if (call.elements == null) {
             call.elements = Objects.requireNonNull(call.handler.many().handle(request), "the handler's iterator");
         }
         while (!call.isStopped() && call.left() > 0) {

@@ -229,7 +229,7 @@ public final class RpcServer implements AutoCloseable {
     }
 
     /**
-     * Registers a method that gives one reply. At any time.
+     * Registers a method that gives one reply; called as a stream, that is its only element. At any time.
      *
      * @param number the method's, below FFFF0000
      * @param handler what it does
@@ -255,7 +255,7 @@ public final class RpcServer implements AutoCloseable {
     }
 
     /**
-     * Registers a method whose reply is a stream. At any time.
+     * Registers a method whose reply is a stream; called for one reply, it fails with HANDLER_FAILED. At any time.
      *
      * @param number the method's, below FFFF0000
      * @param handler what it does

@@ -43,10 +43,9 @@ final class RpcServerMethods {
         return method.name().isEmpty() ? "" : " ('" + method.name() + "')";
     }
 
-    /** The method of a number that gives such replies; null: there is none. */
-    Method find(int number, boolean stream) {
-        Method method = methods.get(number);
-        return method == null || (method.one() == null) != stream ? null : method;
+    /** The method of a number; null: there is none. */
+    Method find(int number) {
+        return methods.get(number);
     }
 
     /** The answer to describe. */

@@ -83,10 +83,11 @@ class RpcTest {
             assertFalse(e.mayHaveRun());
             e = fails(() -> client.call(6, NOTHING), RpcStatus.HANDLER_FAILED);
             assertTrue(e.text().contains("method 6"), e.text());
-            // A method of the other form is none.
-            fails(() -> client.call(4, NOTHING), RpcStatus.NO_SUCH_METHOD);
-            try (RpcStream stream = client.stream(1, NOTHING)) {
-                fails(stream::next, RpcStatus.NO_SUCH_METHOD);
+            e = fails(() -> client.call(4, NOTHING), RpcStatus.HANDLER_FAILED);
+            assertTrue(e.text().contains("method 4 replies with a stream"), e.text());
+            try (RpcStream stream = client.stream(1, bytes("only"))) {
+                assertArrayEquals(bytes("only"), stream.next().body());
+                assertNull(stream.next());
             }
             fails(() -> client.call(2, RpcMethods.pattern(0, 8)), RpcStatus.REPLY_TOO_LARGE);
             e = ends(() -> client.call(1, new byte[1 << 20]), ErrorKind.TOO_LARGE);
