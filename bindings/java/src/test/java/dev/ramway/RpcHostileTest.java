@@ -103,14 +103,15 @@ class RpcHostileTest {
     void aClientThatDoesNotReadIsLeft() throws Exception {
         try (RpcServing serving = new RpcServing(builder -> builder.capacity(4096)); RpcClient honest = serving.connect();
                 RpcRaw raw = RpcRaw.connect(serving.path)) {
-            // Ten replies of 3000 bytes: one in the ring, five parked, four too large.
+            // Two of the ten replies fill the ring: of what the other calls end with, at most one fits, even if it is a cancellation.
             for (long id = 1; id <= 10; id++) {
-                byte[] body = RpcMethods.stream(0, 3000, 0, 0);
-                raw.send(RpcRaw.call(id, 2, 0, body));
+                raw.send(RpcRaw.call(id, 2, 0, RpcMethods.stream(0, 2000, 0, 0)));
             }
+            RpcServing.until(() -> raw.bus.receiver().pendingBytes() >= 2 * 2032, "two replies are in the ring");
             assertArrayEquals(new byte[] {2}, honest.call(1, new byte[] {2}));
             raw.send(RpcRaw.call(11, Facts.METHOD_PING, 0, NOTHING), RpcRaw.cancel(11), RpcRaw.cancel(3));
             honest.ping();
+            RpcServing.until(() -> raw.bus.sender().pendingBytes() == 0, "all are taken");
             serving.server.shutdown(Duration.ofMillis(10));
             isHungUp(raw);
             RpcException closed = assertThrows(RpcException.class, honest::ping);
