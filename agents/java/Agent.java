@@ -7,6 +7,7 @@ import dev.ramway.Options;
 import dev.ramway.RamwayException;
 import dev.ramway.Receiver;
 import dev.ramway.ReceivingEnd;
+import dev.ramway.RpcException;
 import dev.ramway.Sender;
 import dev.ramway.SendingEnd;
 import dev.ramway.WaitMode;
@@ -17,7 +18,7 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 
-/** Java's agent: ../README.md has the protocol. What is open: both halves of a bus, what a role needs of rings, or a side of a topic. */
+/** Java's agent: ../README.md has the protocol. What is open: both halves of a bus, what a role needs of rings, a side of a topic, or of RPC. */
 final class Agent {
     /** How long to wait for a name, a role or the other side. */
     static final Duration OPEN_TIMEOUT = Duration.ofSeconds(10);
@@ -28,6 +29,8 @@ final class Agent {
     SendingEnd tx;
     ReceivingEnd<?> rx;
     private Bus bus;
+    private RpcServe server;
+    private RpcCalls client;
     private WaitMode wait;
 
     private Agent() {}
@@ -73,8 +76,10 @@ final class Agent {
                     obey(line);
                 } catch (RamwayException e) {
                     say("error " + named(e.kind()) + " text=" + e.getMessage());
+                } catch (RpcException e) {
+                    say("error " + named(e.error().orElse(ErrorKind.OS)) + " text=" + e.getMessage());
                 }
-                if (tx == null && rx == null) {
+                if (tx == null && rx == null && server == null && client == null) {
                     break;
                 }
             }
@@ -91,6 +96,14 @@ final class Agent {
     }
 
     private void obey(Line line) throws Exception {
+        if (server != null) {
+            server = server.obey(line) ? server : null;
+            return;
+        }
+        if (client != null) {
+            client = client.obey(line) ? client : null;
+            return;
+        }
         switch (line.word) {
             case "open" -> open(line);
             case "close" -> close(line);
@@ -130,6 +143,15 @@ final class Agent {
     private void open(Line line) throws InterruptedException {
         String role = line.text("role", "");
         boolean consumes = role.equals("consumer");
+        String rpc = line.text("rpc", null);
+        if (rpc != null) {
+            switch (role) {
+                case "server" -> server = new RpcServe(rpc, line);
+                case "client" -> client = new RpcCalls(rpc, line);
+                default -> throw new Line.RefusedException("role=" + role);
+            }
+            return;
+        }
         String topic = line.text("topic", null);
         if (topic != null) {
             wait = line.waitMode();

@@ -1,7 +1,9 @@
 // Kotlin's agent: ../README.md has the protocol.
 
+import dev.ramway.ErrorKind
 import dev.ramway.Policy
 import dev.ramway.RamwayException
+import dev.ramway.RpcException
 import dev.ramway.kotlin.Bus
 import dev.ramway.kotlin.Listener
 import dev.ramway.kotlin.OptionsBuilder
@@ -30,6 +32,8 @@ fun main() {
                     ends.obey(it)
                 } catch (e: RamwayException) {
                     say("error ${named(e.kind())} text=${e.message}")
+                } catch (e: RpcException) {
+                    say("error ${named(e.error().orElse(ErrorKind.OS))} text=${e.message}")
                 }
             }
         }
@@ -44,15 +48,29 @@ fun main() {
     exitProcess(status)
 }
 
-/** What is open: both halves of a bus, what a role needs of rings, or a side of a topic. */
+/** What is open: both halves of a bus, what a role needs of rings, a side of a topic, or one of RPC. */
 class Ends {
     private var bus: Bus? = null
     private var ownTx: SendingEnd? = null
     private var ownRx: ReceivingEnd? = null
+    private var server: RpcServe? = null
+    private var client: RpcCalls? = null
     private val tx: SendingEnd get() = bus?.sender ?: ownTx ?: throw Refused("there is nothing to send to")
     private val rx: ReceivingEnd get() = bus?.receiver ?: ownRx ?: throw Refused("there is nothing to receive from")
 
-    suspend fun obey(line: Line) = when (line.word) {
+    suspend fun obey(line: Line) {
+        server?.let {
+            if (!it.obey(line)) server = null
+            return
+        }
+        client?.let {
+            if (!it.obey(line)) client = null
+            return
+        }
+        play(line)
+    }
+
+    private suspend fun play(line: Line) = when (line.word) {
         "open" -> open(line)
         "close" -> close(line)
         "produce" -> produce(tx, line)
@@ -74,7 +92,16 @@ class Ends {
     }
 
     private suspend fun open(line: Line) {
-        val consumes = line.text("role") == "consumer"
+        val role = line.text("role")
+        line.text("rpc")?.let {
+            when (role) {
+                "server" -> server = RpcServe(it, line)
+                "client" -> client = RpcCalls.open(it, line)
+                else -> throw Refused("role=$role")
+            }
+            return
+        }
+        val consumes = role == "consumer"
         line.text("topic")?.let { return openTopic(it, consumes, line) }
         val (ring, back, listen, connect) = listOf("ring", "back", "listen", "connect").map(line::text)
         val create = line.yes("create")

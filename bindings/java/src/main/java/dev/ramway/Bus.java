@@ -16,10 +16,13 @@ import java.time.Duration;
 public final class Bus implements AutoCloseable {
     private final BusEnd end;
     private final BusMemory.Halves halves;
+    /** Of an RPC client's bus: how many calls may be in flight. Unsigned. */
+    final int maxInFlight;
 
-    Bus(BusEnd end, BusMemory.Halves halves) {
+    Bus(BusEnd end, BusMemory.Halves halves, int maxInFlight) {
         this.end = end;
         this.halves = halves;
+        this.maxInFlight = maxInFlight;
     }
 
     /**
@@ -48,7 +51,7 @@ public final class Bus implements AutoCloseable {
      *     handshake, or what the listener gave as its reason (NO_SPACE for example)
      */
     public static Bus connect(String name, ConnectOptions options) throws InterruptedException {
-        return new BusConnector(name, options).connect();
+        return new BusConnector(name, options, BusUse.PLAIN).connect();
     }
 
     /**
@@ -148,6 +151,12 @@ public final class Bus implements AutoCloseable {
             halves.sender().abandon();
         }
         close();
+    }
+
+    /** Hangs up without a word in either direction. Of a bus that has both. */
+    void hangUp() {
+        halves.sender().giveUp();
+        halves.receiver().giveUp();
     }
 
     /**

@@ -16,12 +16,14 @@ final class BusConnector {
     private final String name;
     private final ConnectOptions options;
     private final Options halves;
+    private final BusUse use;
     private final long start = System.nanoTime();
     private final long limit;
     /** What to say if no further attempt fares better. */
     private RamwayException miss;
 
-    BusConnector(String name, ConnectOptions options) {
+    BusConnector(String name, ConnectOptions options, BusUse use) {
+        this.use = use;
         this.name = Objects.requireNonNull(name, "name");
         this.options = Objects.requireNonNull(options, "options");
         limit = RingEnd.nanos(options.timeout());
@@ -125,7 +127,7 @@ final class BusConnector {
      */
     private Bus greet(BusEnd end) throws InterruptedException {
         try {
-            end.send(BusHandshake.Type.HELLO, null, 0, -1);
+            end.send(BusHandshake.Type.HELLO, null, 0, -1, use);
         } catch (RamwayException e) {
             // A listener that refuses has answered and hung up already: its answer can still be read.
             if (e.kind() != ErrorKind.PEER_DEAD) {
@@ -145,13 +147,13 @@ final class BusConnector {
                 return again(Errors.fail(ErrorKind.TIMED_OUT,
                         "the listener did not answer in time: is it accepting? (%d of 64 bytes came)", inbox.filled()), true);
             }
-            long size;
+            BusHandshake.Content welcome;
             try {
-                size = inbox.message(BusHandshake.Type.WELCOME, 1).size();
+                welcome = inbox.message(BusHandshake.Type.WELCOME, 1, use);
             } catch (RamwayException e) {
                 return again(e, e.kind() == ErrorKind.TIMED_OUT);
             }
-            return join(end, inbox.takeDescriptor(), size);
+            return join(end, inbox.takeDescriptor(), welcome);
         } finally {
             inbox.discard();
         }
@@ -169,25 +171,25 @@ final class BusConnector {
         }
     }
 
-    private Bus join(BusEnd end, int memory, long size) {
+    private Bus join(BusEnd end, int memory, BusHandshake.Content welcome) {
         BusMemory.Halves attached;
         try {
-            attached = BusMemory.open(name, memory, size, end, halves);
+            attached = BusMemory.open(name, memory, welcome.size(), end, halves, use);
         } catch (RamwayException e) {
             try {
-                end.send(BusHandshake.Type.ACK, e.kind(), 0, -1);
+                end.send(BusHandshake.Type.ACK, e.kind(), 0, -1, use);
             } catch (RamwayException gone) {
                 e.addSuppressed(gone);
             }
             throw e;
         }
         try {
-            end.send(BusHandshake.Type.ACK, null, 0, -1);
+            end.send(BusHandshake.Type.ACK, null, 0, -1, use);
         } catch (RamwayException e) {
             // A listener that has the ACK has accepted us: if it has hung up since, what it sent is to be received first.
             attached.close();
             return again(listenerGone(), true);
         }
-        return new Bus(end, attached);
+        return new Bus(end, attached, welcome.maxInFlight());
     }
 }

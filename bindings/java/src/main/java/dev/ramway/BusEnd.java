@@ -46,8 +46,8 @@ final class BusEnd {
     }
 
     /** Sends a message of the handshake: {@link BusHandshake#send}. */
-    void send(BusHandshake.Type type, ErrorKind status, long size, int descriptor) {
-        BusHandshake.send(socket, type, status, size, descriptor);
+    void send(BusHandshake.Type type, ErrorKind status, long size, int descriptor, BusUse use) {
+        BusHandshake.send(socket, type, status, size, descriptor, use);
     }
 
     /** Whether the peer closed its end or died, or this end is closed. One system call. */

@@ -33,11 +33,21 @@ final class BusHandshake {
      *
      * @param status counts in REFUSE and ACK
      * @param size counts in WELCOME
+     * @param maxInFlight counts in WELCOME of an RPC's bus; unsigned
      */
-    record Content(int status, long size) {}
+    record Content(int status, long size, int maxInFlight) {
+        Content(int status, long size) {
+            this(status, size, 0);
+        }
+    }
 
     /** A message; status and size are 0 where they do not count. */
     static byte[] encode(Type type, ErrorKind status, long size) {
+        return encode(type, status, size, BusUse.PLAIN);
+    }
+
+    /** A message of a handshake about a bus for this use. */
+    static byte[] encode(Type type, ErrorKind status, long size, BusUse use) {
         ByteBuffer b = ByteBuffer.allocate(Facts.HANDSHAKE_SIZE).order(ByteOrder.LITTLE_ENDIAN);
         b.putLong(Facts.HANDSHAKE_OFF_MAGIC, Facts.HANDSHAKE_MAGIC);
         b.putInt(Facts.HANDSHAKE_OFF_BYTE_ORDER, Facts.BYTE_ORDER);
@@ -46,6 +56,12 @@ final class BusHandshake {
         b.putInt(Facts.HANDSHAKE_OFF_TYPE, type.number());
         b.putInt(Facts.HANDSHAKE_OFF_STATUS, status == null ? 0 : status.number());
         b.putLong(Facts.HANDSHAKE_OFF_SIZE, size);
+        if (type == Type.HELLO || type == Type.WELCOME) {
+            b.putInt(Facts.HANDSHAKE_OFF_FEATURES_REQUIRED, use.features());
+        }
+        if (type == Type.WELCOME) {
+            b.putInt(Facts.HANDSHAKE_OFF_MAX_IN_FLIGHT, use.maxInFlight());
+        }
         return b.array();
     }
 
@@ -54,6 +70,11 @@ final class BusHandshake {
      * version: the fields up to the status stay where they are forever.
      */
     static Content decode(byte[] message, Type expected) {
+        return decode(message, expected, BusUse.PLAIN);
+    }
+
+    /** {@link #decode(byte[], Type)} where the bus must be for this use. */
+    static Content decode(byte[] message, Type expected, BusUse use) {
         ByteBuffer b = ByteBuffer.wrap(message).order(ByteOrder.LITTLE_ENDIAN);
         if (b.getLong(Facts.HANDSHAKE_OFF_MAGIC) != Facts.HANDSHAKE_MAGIC) {
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "the other side does not speak Ramway's bus handshake");
@@ -74,15 +95,18 @@ final class BusHandshake {
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "the other side speaks version %d of the handshake, this one %d", major,
                     Facts.HANDSHAKE_MAJOR);
         }
-        int unknown = b.getInt(Facts.HANDSHAKE_OFF_FEATURES_REQUIRED) & ~Facts.HANDSHAKE_FEATURES;
-        if (unknown != 0) {
-            throw Errors.fail(ErrorKind.ABI_MISMATCH, "the other side requires features %#x, which this version lacks", unknown);
-        }
+        int features = b.getInt(Facts.HANDSHAKE_OFF_FEATURES_REQUIRED);
+        boolean about = type == Type.HELLO.number() || type == Type.WELCOME.number();
+        use.check(about ? features : features | use.features(), "the other side");
         if (type != expected.number()) {
             throw Errors.fail(ErrorKind.CORRUPT, "the other side sent a message of type %s, expected %s",
                     Integer.toUnsignedString(type), expected);
         }
-        return new Content(status, b.getLong(Facts.HANDSHAKE_OFF_SIZE));
+        int maxInFlight = b.getInt(Facts.HANDSHAKE_OFF_MAX_IN_FLIGHT);
+        if (expected == Type.WELCOME && use.isRpc() && maxInFlight == 0) {
+            throw Errors.fail(ErrorKind.CORRUPT, "the server allows no call in flight, expected at least 1");
+        }
+        return new Content(status, b.getLong(Facts.HANDSHAKE_OFF_SIZE), maxInFlight);
     }
 
     /** The error that a status stands for; one that this version does not know is Os. */
@@ -98,7 +122,12 @@ final class BusHandshake {
      * Sends a message, with a descriptor unless that is negative. An error only says that the other side is gone or does not read.
      */
     static void send(int socket, Type type, ErrorKind status, long size, int descriptor) {
-        int error = -Sockets.send(socket, encode(type, status, size), descriptor);
+        send(socket, type, status, size, descriptor, BusUse.PLAIN);
+    }
+
+    /** {@link #send(int, Type, ErrorKind, long, int)} about a bus for this use. */
+    static void send(int socket, Type type, ErrorKind status, long size, int descriptor, BusUse use) {
+        int error = -Sockets.send(socket, encode(type, status, size, use), descriptor);
         if (error == Errno.EPIPE || error == Errno.ECONNRESET) {
             throw Errors.fail(ErrorKind.PEER_DEAD, "the other side hung up before %s", type);
         }

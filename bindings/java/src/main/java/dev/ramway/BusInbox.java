@@ -56,7 +56,12 @@ final class BusInbox {
 
     /** Decodes what is whole, if it came with exactly this many descriptors. */
     BusHandshake.Content message(BusHandshake.Type expected, int wanted) {
-        BusHandshake.Content content = BusHandshake.decode(bytes, expected);
+        return message(expected, wanted, BusUse.PLAIN);
+    }
+
+    /** {@link #message(BusHandshake.Type, int)} about a bus for this use. */
+    BusHandshake.Content message(BusHandshake.Type expected, int wanted, BusUse use) {
+        BusHandshake.Content content = BusHandshake.decode(bytes, expected, use);
         if (descriptors != wanted) {
             throw Errors.fail(ErrorKind.CORRUPT, "%s came with %d descriptors, expected %d; they are closed", expected, descriptors,
                     wanted);

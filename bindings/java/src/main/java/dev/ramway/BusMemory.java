@@ -32,7 +32,7 @@ final class BusMemory {
      *
      * @param name goes into the memfd's, so that `ramway ls` finds the bus
      */
-    static Halves create(String name, SegmentSpec spec, BusEnd end, Options options) {
+    static Halves create(String name, SegmentSpec spec, BusEnd end, Options options, BusUse use) {
         int fd = Errors.checked(Memfd.create("ramway-bus:" + name), "making memory for a bus");
         end.keepMemory(fd);
         try {
@@ -43,7 +43,7 @@ final class BusMemory {
         Errors.checked(Memfd.seal(fd), "sealing the memory of a bus");
         // Nobody else knows this memory yet.
         MemorySegment page = SegmentMapping.mapHeader(fd, true);
-        byte[] header = SegmentHeader.format(spec);
+        byte[] header = SegmentHeader.format(spec, use.features());
         MemorySegment.copy(MemorySegment.ofArray(header), 0, page, 0, header.length);
         Mapping.unmap(page);
         return attach(name, end, spec.blocks(), options, true);
@@ -54,12 +54,12 @@ final class BusMemory {
      * is used before it is checked; whatever the listener writes into it later is the rings' to check. The end keeps
      * the memory, whatever comes of it.
      */
-    static Halves open(String name, int memory, long size, BusEnd end, Options options) {
+    static Halves open(String name, int memory, long size, BusEnd end, Options options, BusUse use) {
         end.keepMemory(memory);
-        return attach(name, end, check(memory, size).blocks(), options, false);
+        return attach(name, end, check(memory, size, use).blocks(), options, false);
     }
 
-    private static SegmentHeader check(int memory, long size) {
+    private static SegmentHeader check(int memory, long size, BusUse use) {
         long real;
         try {
             real = Memfd.sealedSize(memory);
@@ -75,13 +75,16 @@ final class BusMemory {
         MemorySegment page = SegmentMapping.mapHeader(memory, false);
         byte[] copy = SegmentMapping.snapshot(page);
         Mapping.unmap(page);
-        SegmentHeader header = SegmentHeader.check(copy, real);
+        SegmentHeader header = SegmentHeader.check(copy, real, use);
         if (header.kind() != Facts.KIND_BUS) {
             throw Errors.fail(ErrorKind.CORRUPT, "the memory sent holds a %s, expected a bus",
                     Layout.kindName(header.kind()));
         }
         if (header.blocks()[0].capacity() == 0 && header.blocks()[1].capacity() == 0) {
             throw Errors.fail(ErrorKind.CORRUPT, "the bus has no ring in either direction");
+        }
+        if (use.isRpc() && (header.blocks()[0].capacity() == 0 || header.blocks()[1].capacity() == 0)) {
+            throw Errors.fail(ErrorKind.CORRUPT, "the bus has a ring in one direction only, and RPC needs both");
         }
         return header;
     }

@@ -18,6 +18,7 @@ final class BusServer implements Runnable {
     private final SegmentSpec spec;
     private final ListenOptions options;
     private final Options halves;
+    private final BusGuests guests;
     private final boolean onlyOne;
     private final int socket;
     private final int alarm;
@@ -38,13 +39,14 @@ final class BusServer implements Runnable {
     private long pausedUntil = System.nanoTime();
 
     /** The caller keeps the descriptors, and closes them after {@link #awaitEnd}. */
-    BusServer(String name, SegmentSpec spec, ListenOptions options, boolean onlyOne, int socket, int alarm, BusAcceptQueue queue,
+    BusServer(String name, SegmentSpec spec, ListenOptions options, BusGuests guests, int socket, int alarm, BusAcceptQueue queue,
             BusPlace place) {
         this.name = name;
         this.spec = spec;
         this.options = options;
         this.halves = options.halves();
-        this.onlyOne = onlyOne;
+        this.guests = guests;
+        this.onlyOne = guests.onlyOne();
         this.socket = socket;
         this.alarm = alarm;
         this.queue = queue;
@@ -79,6 +81,8 @@ final class BusServer implements Runnable {
         long since = System.nanoTime();
         /** This side's ends, in the stage {@link Stage#ACK}. */
         BusMemory.Halves halves;
+        /** It counts among the guests. */
+        boolean counts;
         /** Its number in the wait. */
         int index;
 
@@ -278,7 +282,7 @@ final class BusServer implements Runnable {
             if (progress == BusInbox.Progress.HUNG_UP) {
                 throw h.inbox.hungUp(h.stage.expected);
             }
-            int status = h.inbox.message(h.stage.expected, 0).status();
+            int status = h.inbox.message(h.stage.expected, 0, guests.use()).status();
             if (h.stage == Stage.ACK && status != 0) {
                 throw BusHandshake.statusError(status, "the connector cannot use the memory");
             }
@@ -310,8 +314,13 @@ final class BusServer implements Runnable {
 
     /** Makes the memory and sends it. */
     private void welcome(Handshaking h) {
+        if (!guests.enter()) {
+            fail(h, Errors.fail(ErrorKind.BUSY, "there are as many clients as there may be"));
+            return;
+        }
+        h.counts = true;
         try {
-            h.halves = BusMemory.create(name, spec, h.end, halves);
+            h.halves = BusMemory.create(name, spec, h.end, halves, guests.use());
         } catch (RamwayException e) {
             // This side's: the caller of accept is to know.
             int errno = e.errno().orElse(0);
@@ -323,7 +332,7 @@ final class BusServer implements Runnable {
         h.inbox = new BusInbox();
         h.since = System.nanoTime();
         try {
-            h.end.send(BusHandshake.Type.WELCOME, null, spec.size(), h.end.memory());
+            h.end.send(BusHandshake.Type.WELCOME, null, spec.size(), h.end.memory(), guests.use());
         } catch (RamwayException e) {
             fail(h, e);
         }
@@ -332,12 +341,13 @@ final class BusServer implements Runnable {
     private void accepted(Handshaking h) {
         underWay.remove(h);
         taken = true;
-        Bus bus = new Bus(h.end, h.halves);
+        Bus bus = new Bus(h.end, h.halves, 0);
         // The halves have the socket: this is only one user less.
         h.end.release();
         if (!queue.offer(bus, null)) {
             // Nobody takes it any more: the peer is told that we closed.
             bus.close();
+            guests.leave();
         }
     }
 
@@ -354,7 +364,7 @@ final class BusServer implements Runnable {
     /** Tells a connector why it is not served. It may be gone, which changes nothing. */
     private void refuse(Handshaking h, RamwayException why) {
         try {
-            h.end.send(BusHandshake.Type.REFUSE, why.kind(), 0, -1);
+            h.end.send(BusHandshake.Type.REFUSE, why.kind(), 0, -1, guests.use());
         } catch (RamwayException gone) {
             why.addSuppressed(gone);
         }
@@ -366,7 +376,10 @@ final class BusServer implements Runnable {
         close(h);
     }
 
-    private static void close(Handshaking h) {
+    private void close(Handshaking h) {
+        if (h.counts) {
+            guests.leave();
+        }
         h.inbox.discard();
         if (h.halves != null) {
             h.halves.close();

@@ -192,6 +192,13 @@ abstract class CallGuard {
         }
     }
 
+    /** Has each call take the lock from here on, for a handle that many threads use in turn. Before its first call. */
+    final void shareCalls() {
+        try (var _ = lock.hold()) {
+            shared = true;
+        }
+    }
+
     /** Lets a holder's calls in without the lock, if the handle's state allows it. */
     private void bias(Holder h) {
         if (!closed && !shared && dead == null) {

@@ -29,6 +29,7 @@ abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
     long copiedTag;
     /** Who took out the batch that is out. */
     private Holder batchHolder;
+    private volatile boolean abandoned;
     /** What a loop over messages has given out last. */
     Message looped;
 
@@ -177,6 +178,20 @@ abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
                 return message;
             }
         }
+    }
+
+    /** Waits for a message without taking it, up to {@code nanos}; false: the time was over, or {@link Waiter#poke} ended the wait. */
+    final boolean awaitMessage(long nanos) throws InterruptedException {
+        Holder h = enter();
+        if (head == tail && !poll()) {
+            try {
+                arrive(h, nanos);
+            } catch (TimedOutException e) {
+                return false;
+            }
+        }
+        leave(h);
+        return true;
     }
 
     /** The next message, or null. */
@@ -536,8 +551,16 @@ abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
         announceClose();
     }
 
+    /** Closes without a word, as if the process had been killed. */
+    final void giveUp() {
+        abandoned = true;
+        shut();
+    }
+
     @Override
     final void beforeClose() {
-        announceClose();
+        if (!abandoned) {
+            announceClose();
+        }
     }
 }

@@ -39,7 +39,7 @@ public final class Listener implements AutoCloseable {
         }
     }
 
-    private Listener(String name, ListenOptions options, boolean onlyOne) {
+    private Listener(String name, ListenOptions options, BusGuests guests) {
         SegmentSpec spec = options.spec();
         Undo undo = new Undo();
         try {
@@ -54,7 +54,7 @@ public final class Listener implements AutoCloseable {
             int alarm = Errors.checked(Poll.alarm(), "making an eventfd");
             undo.add(() -> Files.close(alarm));
             queue = new BusAcceptQueue(alarm);
-            BusServer server = new BusServer(name, spec, options, onlyOne, socket, alarm, queue, place);
+            BusServer server = new BusServer(name, spec, options, guests, socket, alarm, queue, place);
             Thread.ofPlatform().daemon().name("ramway-listener " + name).start(server);
             resources = new Resources(place, link, socket, alarm, queue, server);
             cleanable = HandleCleaner.watch(this, resources);
@@ -86,20 +86,20 @@ public final class Listener implements AutoCloseable {
      *     UNSUPPORTED, OS
      */
     public static Listener bind(String name, ListenOptions options) {
-        return bind(name, options, false);
+        return bind(name, options, BusGuests.plain(false));
     }
 
     /** A listener by which one connector at most is told that it is welcome. */
     static Listener bindOne(String name, ListenOptions options) {
-        return bind(name, options, true);
+        return bind(name, options, BusGuests.plain(true));
     }
 
-    private static Listener bind(String name, ListenOptions options, boolean onlyOne) {
+    static Listener bind(String name, ListenOptions options, BusGuests guests) {
         Objects.requireNonNull(name, "name");
         Objects.requireNonNull(options, "options");
         try {
             Errors.checkPlatform();
-            return HandleCleaner.freeingSpace(() -> new Listener(name, options, onlyOne));
+            return HandleCleaner.freeingSpace(() -> new Listener(name, options, guests));
         } catch (RamwayException e) {
             throw Errors.about(e, "listening at", name);
         }

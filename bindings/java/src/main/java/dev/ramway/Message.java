@@ -218,6 +218,13 @@ public final class Message extends HeldFrames implements AutoCloseable {
         return copy;
     }
 
+    /** A copy of a part. */
+    byte[] copyOf(int from, int size) {
+        byte[] copy = new byte[size];
+        MemorySegment.copy(rx.window, JAVA_BYTE, at(from, size), copy, 0, size);
+        return copy;
+    }
+
     /** {@return a copy that any thread may keep} */
     public MessageCopy copy() {
         return new MessageCopy(typeId(), tag, toByteArray(), seq(), time(), lost());

@@ -32,6 +32,21 @@ final class Mutex {
         return lock.tryLock() ? held : null;
     }
 
+    /** What is done, and may fail, while the lock is let go. */
+    interface Outside<T, E extends Exception> {
+        T run() throws E;
+    }
+
+    /** Lets the lock go for as long as something takes. Its holder holds it once. */
+    <T, E extends Exception> T without(Outside<T, E> work) throws E {
+        lock.unlock();
+        try {
+            return work.run();
+        } finally {
+            lock.lock();
+        }
+    }
+
     Condition newCondition() {
         return lock.newCondition();
     }

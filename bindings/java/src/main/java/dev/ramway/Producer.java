@@ -69,6 +69,33 @@ abstract sealed class Producer extends RingEnd permits SendingEnd {
         leave(h);
     }
 
+    /**
+     * Sends a frame of RPC, or gives false where there is no room now.
+     *
+     * @param header null for none; else metadata and body follow it, each from a multiple of {@link Facts#RPC_HEADER}
+     */
+    final boolean putNow(int typeId, long tag, byte[] header, byte[] meta, byte[] body) {
+        long length = RpcFrames.length(header, meta, body);
+        Holder h = enter();
+        if (!fits(0, length) && !makeRoomNow(h, 0, length)) {
+            return false;
+        }
+        long to = payload();
+        if (header != null) {
+            Words.copyIn(header, 0, to, header.length);
+            to += header.length;
+        }
+        if (meta.length > 0) {
+            Words.copyIn(meta, 0, to, meta.length);
+            int padding = RpcFrames.padding(meta.length);
+            Words.copyIn(RpcFrames.ZEROS, 0, to + meta.length, padding);
+            to += meta.length + padding;
+        }
+        Words.copyIn(body, 0, to, body.length);
+        send(h, typeId, tag, length);
+        return true;
+    }
+
     /** Sends memory, after a wait for room of up to {@code nanos}. */
     final void put(int typeId, long tag, MemorySegment data, long nanos) throws InterruptedException {
         long length = data.byteSize();

@@ -43,6 +43,11 @@ record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometr
 
     /** The header page of a new segment. Rings begin empty at their first position, everything else is 0. */
     static byte[] format(SegmentSpec spec) {
+        return format(spec, Facts.FEATURES_KNOWN);
+    }
+
+    /** {@link #format(SegmentSpec)} with these required features. */
+    static byte[] format(SegmentSpec spec, int features) {
         byte[] page = new byte[Facts.HEADER_SIZE];
         ByteBuffer to = littleEndian(page);
         to.putLong(Facts.OFF_MAGIC, Facts.MAGIC);
@@ -51,6 +56,7 @@ record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometr
         to.putShort(Facts.OFF_VERSION_MINOR, (short) (spec.kind() == Facts.KIND_TOPIC ? Facts.VERSION_MINOR_TOPIC : Facts.VERSION_MINOR));
         to.putInt(Facts.OFF_KIND, spec.kind());
         to.putInt(Facts.OFF_FLAGS, spec.flags());
+        to.putInt(Facts.OFF_FEATURES_REQUIRED, features);
         to.putLong(Facts.OFF_SIZE, spec.size());
         Instant now = Instant.now();
         to.putLong(Facts.OFF_CREATED_NS, now.getEpochSecond() * 1_000_000_000L + now.getNano());
@@ -96,6 +102,11 @@ record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometr
      * @param fileSize the file's length in bytes
      */
     static SegmentHeader check(byte[] page, long fileSize) {
+        return check(page, fileSize, BusUse.PLAIN);
+    }
+
+    /** {@link #check(byte[], long)} of a bus that must be for this use. */
+    static SegmentHeader check(byte[] page, long fileSize, BusUse use) {
         ByteBuffer from = littleEndian(page);
         if (from.getLong(Facts.OFF_MAGIC) != Facts.MAGIC) {
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "this is not a Ramway segment (other first bytes); it is left as it is");
@@ -115,10 +126,7 @@ record SegmentHeader(int kind, int flags, long size, byte[] bootId, BlockGeometr
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "the segment has version %d.%d of the format, this side speaks %d.%d", major,
                     Short.toUnsignedInt(from.getShort(Facts.OFF_VERSION_MINOR)), Facts.VERSION_MAJOR, Facts.VERSION_MINOR);
         }
-        int unknown = from.getInt(Facts.OFF_FEATURES_REQUIRED) & ~Facts.FEATURES_KNOWN;
-        if (unknown != 0) {
-            throw Errors.fail(ErrorKind.ABI_MISMATCH, "the segment needs features 0x%x, which this version does not know", unknown);
-        }
+        use.check(from.getInt(Facts.OFF_FEATURES_REQUIRED), "the segment");
         int kind = from.getInt(Facts.OFF_KIND);
         if (kind < Facts.KIND_REGION || kind > Facts.KIND_TOPIC) {
             throw Errors.fail(ErrorKind.ABI_MISMATCH, "the segment is of kind %s, which this version does not know",

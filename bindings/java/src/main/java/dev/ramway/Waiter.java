@@ -42,6 +42,8 @@ final class Waiter {
     private int armed;
     /** A call is in here. */
     private volatile boolean waiting;
+    /** Another thread of this process wants the wait over: this one, or the next one where none is in progress. */
+    private volatile boolean poked;
     /** A callback that is to come, or the last one. Guarded by the call guard. */
     private Poller.Entry callback;
 
@@ -63,6 +65,12 @@ final class Waiter {
         }
         notifier.notifySleeper();
         return true;
+    }
+
+    /** Ends a wait as its deadline does: the one in progress, or else the next one. From any thread. */
+    void poke() {
+        poked = true;
+        notifier.notifySleeper();
     }
 
     /** No interrupt touches the words after this. */
@@ -131,9 +139,10 @@ final class Waiter {
         if (Thread.interrupted()) {
             throw new InterruptedException();
         }
-        if (left(start, nanos) > 0) {
+        if (left(start, nanos) > 0 && !poked) {
             return false;
         }
+        poked = false;
         if (decide(goal)) {
             return true;
         }

@@ -26,7 +26,8 @@ class ApiTest {
     private static final List<Class<?>> MAIN = List.of(Ring.class, Ring.Unnamed.class, Sender.class, Receiver.class, RingEnd.class,
             SendingEnd.class, ReceivingEnd.class, Topic.class, Publisher.class, Subscriber.class,
             Slot.class, TensorSlot.class, Message.class, Batch.class, Bus.class, Listener.class, Region.class, Segments.class,
-            Options.class, ListenOptions.class, ConnectOptions.class);
+            Options.class, ListenOptions.class, ConnectOptions.class, RpcClient.class, RpcClient.Builder.class, RpcPending.class,
+            RpcStream.class, RpcServer.class, RpcServer.Builder.class, RpcRequest.class, CallOptions.class);
 
     /** The lines of a page, in its order: IDs, and names under "Only here" with a * before them. */
     private static Map<String, String> page(String file, String separator) throws IOException {

@@ -27,7 +27,7 @@ class ReadmeTest {
             Pattern.compile("```java\n(// (\\w+)\\.java\n.*?)```\n(?:```text\n(.*?)```\n)?", Pattern.DOTALL);
 
     /** Those that talk to each other; each of the others is alone. The first has to go on until the second is done. */
-    private static final Map<String, String> TOGETHER = Map.of("Consumer", "Producer", "Client", "Server");
+    private static final Map<String, String> TOGETHER = Map.of("Consumer", "Producer", "Client", "Server", "Caller", "Service");
 
     @TempDir
     private Path out;

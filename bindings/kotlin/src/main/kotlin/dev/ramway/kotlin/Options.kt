@@ -148,5 +148,5 @@ public class ListenOptionsBuilder internal constructor() {
 }
 
 /** Infinite is more than anybody waits, and what Java can add to a clock. */
-private fun Duration.java(): java.time.Duration =
+internal fun Duration.java(): java.time.Duration =
     if (isInfinite()) java.time.Duration.ofDays(36_500) else toJavaDuration()

@@ -13,7 +13,8 @@ class ApiTest {
     private val pages = Path("../../docs/api")
     private val main = listOf(
         Sender::class, Receiver::class, Publisher::class, Subscriber::class, TopicBuilder::class, Bus::class, Listener::class, Region::class, RingPair::class, OptionsBuilder::class,
-        ListenOptionsBuilder::class, ConnectOptionsBuilder::class,
+        ListenOptionsBuilder::class, ConnectOptionsBuilder::class, RpcClient::class, RpcPending::class, RpcServer::class,
+        RpcClientBuilder::class, RpcServerBuilder::class, CallOptionsBuilder::class,
     ).map { it.java }
 
     private fun lines(file: String, separator: String): List<Triple<Boolean, String, String>> {
@@ -88,6 +89,7 @@ class ApiTest {
         assertEquals(dev.ramway.Options.DEFAULT, options { })
         assertEquals(dev.ramway.ListenOptions.DEFAULT, ListenOptionsBuilder().build())
         assertEquals(dev.ramway.ConnectOptions.DEFAULT, ConnectOptionsBuilder().build())
+        assertEquals(dev.ramway.CallOptions.DEFAULT.window(), CallOptionsBuilder().build().window())
         ringPair().use { assertEquals(1L shl 20, it.sender.capacity) }
     }
 }

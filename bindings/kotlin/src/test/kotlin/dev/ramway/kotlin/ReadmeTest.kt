@@ -2,10 +2,12 @@ package dev.ramway.kotlin
 
 import dev.ramway.Message
 import dev.ramway.Policy
+import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.async
 import kotlinx.coroutines.cancelAndJoin
 import kotlinx.coroutines.coroutineScope
+import kotlinx.coroutines.flow.asFlow
 import kotlinx.coroutines.flow.fold
 import kotlinx.coroutines.flow.map
 import kotlinx.coroutines.flow.merge
@@ -111,6 +113,27 @@ suspend fun merged(names: List<String>): Map<Int, Int> = coroutineScope {
     }
 }
 
+suspend fun store(values: Map<String, String>, stop: CompletableDeferred<Unit>) = coroutineScope {
+    RpcServer.bind("store").use { server ->
+        server.method("Store.Get") { request ->
+            val value = values[request.body().decodeToString()] ?: throw request.fail(404, "no such key")
+            value.toByteArray()
+        }
+        server.stream("Store.Keys") { values.keys.asFlow().map { it.toByteArray() } }
+        val serving = launch { server.serve() }
+        stop.await()
+        server.shutdown(5.seconds)
+        serving.join()
+    }
+}
+
+suspend fun lookUp(key: String): Pair<String, List<String>> =
+    RpcClient.connect("store") { timeout = 5.seconds }.use { client ->
+        val value = client.call(RpcClient.methodId("Store.Get"), key.toByteArray()) { timeout = 1.seconds }
+        val keys = client.stream(RpcClient.methodId("Store.Keys"), ByteArray(0))
+        value.body().decodeToString() to keys.map { it.body().decodeToString() }.toList()
+    }
+
 private suspend fun answer(bus: Bus, question: Message) {
     check(question.toByteArray().decodeToString() == "EURUSD")
     val price = ByteBuffer.allocate(8).order(ByteOrder.nativeOrder()).putDouble(0, 1.16)
@@ -123,7 +146,7 @@ class ReadmeTest {
     fun `the README's programs are in this file`() {
         val here = Path("src/test/kotlin/dev/ramway/kotlin/ReadmeTest.kt").readText()
         val blocks = Regex("```kotlin\n(.*?)```", RegexOption.DOT_MATCHES_ALL).findAll(Path("README.md").readText()).toList()
-        assertEquals(11, blocks.size)
+        assertEquals(13, blocks.size)
         for (block in blocks) assertContains(here, block.groupValues[1])
     }
 
@@ -162,6 +185,13 @@ class ReadmeTest {
                 tx.close()
                 assertEquals(2.5, async { mean(rx) }.await())
             }
+
+            val stop = CompletableDeferred<Unit>()
+            val storing = launch(Dispatchers.Default) { store(mapOf("answer" to "42"), stop) }
+            assertEquals("42" to listOf("answer"), lookUp("answer"))
+            assertEquals(404, assertFailsWith<dev.ramway.RpcException> { lookUp("question") }.code())
+            stop.complete(Unit)
+            storing.join()
 
             val seen = ArrayList<Long>()
             // Keeps the topic, so that whoever comes late finds it.
