@@ -107,8 +107,8 @@ namespace Ramway
 
         /// <summary>
         /// How many handlers run at a time on the thread pool, those of all clients together; others wait. One client has at most half
-        /// of them while others wait. A stream that waits for its reader does not count. 0: 64, or 8 for each processor if that is
-        /// more.
+        /// of them while others wait. A handler that awaits something, or a stream that waits for its reader, does not count: of those
+        /// there are at most as many as calls in flight. 0: 64, or 8 for each processor if that is more.
         /// </summary>
         public int MaxHandlers { get; set; }
 

@@ -104,7 +104,7 @@ namespace Ramway
         public RpcServer Method(uint number, Func<RpcRequest, ReadOnlyMemory<byte>> handler) =>
             Add(new Handler(number, null) { Reply = NotNull(handler) });
 
-        /// <summary>The same for a handler that awaits: it holds no thread meanwhile, but its place.</summary>
+        /// <summary>The same for a handler that awaits: it holds no thread meanwhile, nor a place of MaxHandlers.</summary>
         /// <param name="number">The method's number, below 0xFFFF0000.</param>
         /// <param name="handler">What gives the reply.</param>
         public RpcServer Method(uint number, Func<RpcRequest, Task<ReadOnlyMemory<byte>>> handler) =>

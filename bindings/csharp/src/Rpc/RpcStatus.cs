@@ -56,7 +56,7 @@ namespace Ramway
     public sealed class RpcException : Exception
     {
         private RpcException(RpcStatus? status, ErrorKind? kind, uint code, string text, bool mayHaveRun)
-            : base("ramway: " + text)
+            : base("ramway: " + (text.Length != 0 || status == null ? text : Summary(status.Value)))
         {
             Status = status;
             Kind = kind;
@@ -74,7 +74,7 @@ namespace Ramway
         /// <summary>The application's number, with <see cref="RpcStatus.Application"/>; else 0.</summary>
         public uint Code { get; }
 
-        /// <summary>What the server wrote, with Application and HandlerFailed; else what went wrong.</summary>
+        /// <summary>What the server wrote, with Application and HandlerFailed, which may be nothing; else what went wrong.</summary>
         public string Text { get; }
 
         /// <summary>Whether the server may have begun the call. If not, it can be made again without being made twice.</summary>
@@ -87,8 +87,7 @@ namespace Ramway
         internal static RpcException Of(RpcStatus status, uint code, ReadOnlySpan<byte> body)
         {
             bool hasText = status == RpcStatus.Application || status == RpcStatus.HandlerFailed;
-            string text = hasText && body.Length != 0 ? Encoding.UTF8.GetString(body) : Summary(status);
-            return new RpcException(status, null, code, text, WasRun(status));
+            return new RpcException(status, null, code, hasText ? Encoding.UTF8.GetString(body) : Summary(status), WasRun(status));
         }
 
         /// <summary>What this side says.</summary>

@@ -451,9 +451,22 @@ namespace Ramway
             RpcStatus status = RpcStatus.Ok;
             uint code = 0;
             ReadOnlyMemory<byte> body = default;
+            bool placed = true;
             try
             {
-                body = handler.Reply != null ? handler.Reply(request) : await handler.Later!(request).ConfigureAwait(false);
+                if (handler.Reply != null)
+                {
+                    body = handler.Reply(request);
+                }
+                else
+                {
+                    Task<ReadOnlyMemory<byte>> later = handler.Later!(request);
+                    if (!later.IsCompleted)
+                    {
+                        placed = LeavePlace(placed);
+                    }
+                    body = await later.ConfigureAwait(false);
+                }
             }
             catch (Exception e)
             {
@@ -467,7 +480,17 @@ namespace Ramway
                     Reply(call, status, code, request.ReplyMeta, body);
                 }
             }
-            server.Pool.Release(share);
+            LeavePlace(placed);
+        }
+
+        /// <summary>A handler that awaits something holds no place: the number of those is limited by the calls in flight.</summary>
+        private bool LeavePlace(bool placed)
+        {
+            if (placed)
+            {
+                server.Pool.Release(share);
+            }
+            return false;
         }
 
         /// <summary>Where one reply was asked for as a stream, it is a stream of one element.</summary>
@@ -521,16 +544,25 @@ namespace Ramway
             RpcStatus status = RpcStatus.Ok;
             uint code = 0;
             ReadOnlyMemory<byte> text = default;
+            bool placed = true;
             try
             {
                 call.Elements ??= call.Handler!.Stream!(request).GetAsyncEnumerator(TokenOf(call));
-                for (int given = 1; !Volatile.Read(ref call.Cancelled) &&
-                    await call.Elements.MoveNextAsync().ConfigureAwait(false); given++)
+                for (int given = 1; !Volatile.Read(ref call.Cancelled); given++)
                 {
+                    ValueTask<bool> next = call.Elements.MoveNextAsync();
+                    if (!next.IsCompleted)
+                    {
+                        placed = LeavePlace(placed);
+                    }
+                    if (!await next.ConfigureAwait(false))
+                    {
+                        break;
+                    }
                     After after = Offer(call, call.Elements.Current, given == ElementsPerTurn);
                     if (after == After.Pause)
                     {
-                        server.Pool.Release(share);
+                        LeavePlace(placed);
                         return;
                     }
                     if (after != After.GoOn)
@@ -563,7 +595,7 @@ namespace Ramway
                     Finish(call, status, code, request.ReplyMeta, text);
                 }
             }
-            server.Pool.Release(share);
+            LeavePlace(placed);
         }
 
         /// <summary>Sends an element, or keeps it. turn: the handler's turn is over, and it waits for its next one.</summary>
