@@ -48,12 +48,9 @@ namespace Ramway
             {
                 return;
             }
-            if (many)
-            {
-                Volatile.Write(ref *word, 0);
-                Futex.WakeAll(word);
-            }
-            else
+            Volatile.Write(ref *word, 0);
+            Futex.WakeAll(word);
+            if (!many)
             {
                 Volatile.Read(ref slept)?.Interrupt();
             }
@@ -69,7 +66,7 @@ namespace Ramway
 
         /// <summary>
         /// Waits until one of the ends may proceed, somebody nudges, or the time has come; it may end before. The ends are this
-        /// thread's, and there is at least one where the kernel takes no more.
+        /// thread's.
         /// </summary>
         internal void Idle(List<RingEnd> ends, long until)
         {
@@ -163,6 +160,11 @@ namespace Ramway
         {
             // An hour: the kernel takes no more than it can add to its clock.
             nanoseconds = Math.Min(nanoseconds, 3_600_000 * Millisecond);
+            if (!many && ends.Count == 0)
+            {
+                Futex.Wait(word, 1, nanoseconds);
+                return;
+            }
             if (!many)
             {
                 RingEnd end = ends[0];
