@@ -226,6 +226,15 @@ namespace Ramway.Tests
             Check.That(!ledger.TryOwed(out _, out _), "its final REPLY has come: no CANCEL");
             Reply(ledger, 3, RpcStatus.Ok, true, 60);
             Check.That(c.Decided && ledger.TryOwed(out ClientCall? owed, out _) && owed == c, "a stream is cancelled");
+            // One that is waited for counts as taken, unless it is longer than the whole buffer.
+            foreach ((int length, bool fits) in new[] { (84, true), (85, false) })
+            {
+                var awaited = new ClientCall(1, 0, long.MaxValue, true);
+                ledger.Add(awaited);
+                ledger.Published(awaited);
+                Reply(ledger, awaited.Id, RpcStatus.Ok, false, length);
+                Check.That(awaited.Decided && fits == (awaited.Error == null) && ledger.Buffered == 76, "a reply of " + length);
+            }
             Check.That(ledger.TryTake(a, out _) && ledger.Buffered == 0, "taken");
         }
 

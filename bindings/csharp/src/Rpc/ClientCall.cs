@@ -6,8 +6,9 @@ namespace Ramway
     /// <summary>A call as its client keeps it. Everything in it is the ledger's, under the client's lock.</summary>
     internal sealed class ClientCall : IHasDeadline
     {
-        internal ClientCall(uint method, uint window, long deadline)
+        internal ClientCall(uint method, uint window, long deadline, bool awaited = false)
         {
+            Awaited = awaited;
             Method = method;
             Window = window;
             Deadline = deadline;
@@ -21,6 +22,9 @@ namespace Ramway
         public long Deadline { get; }
 
         public int HeapIndex { get; set; } = -1;
+
+        /// <summary>Somebody waits for the one reply until it is there: then it is taken at once.</summary>
+        internal bool Awaited { get; }
 
         /// <summary>0: its CALL was not published.</summary>
         internal ulong Id;

@@ -144,7 +144,7 @@ namespace Ramway
             {
                 return null;
             }
-            if (length > maxBuffered - Buffered)
+            if (length > maxBuffered - (call.Awaited ? 0 : Buffered))
             {
                 Decide(call, RpcException.Of(ErrorKind.TooLarge, "a reply of " + length + " bytes would exceed the client's MaxBuffered " +
                     "of " + maxBuffered + " (" + Buffered + " bytes of replies were not taken yet)", true));
@@ -169,7 +169,7 @@ namespace Ramway
             else
             {
                 call.Replies.Enqueue(reply);
-                Buffered += reply.Held;
+                Buffered += HeldBy(call, reply);
             }
             if (header.Element)
             {
@@ -188,7 +188,7 @@ namespace Ramway
             {
                 return false;
             }
-            Buffered -= reply.Held;
+            Buffered -= HeldBy(call, reply);
             if (call.IsStream && !call.Decided && !call.OwesCancel)
             {
                 call.OwedCredit = call.OwedCredit == uint.MaxValue ? uint.MaxValue : call.OwedCredit + 1;
@@ -233,9 +233,11 @@ namespace Ramway
             Decide(call, error);
             while (call.Replies.TryDequeue(out RpcReply? reply))
             {
-                Buffered -= reply.Held;
+                Buffered -= HeldBy(call, reply);
             }
         }
+
+        private static long HeldBy(ClientCall call, RpcReply reply) => call.Awaited ? 0 : reply.Held;
 
         /// <summary>Decides the calls whose time is over.</summary>
         internal void Expire(long now)

@@ -39,7 +39,8 @@ namespace Ramway
         // The leader's own.
         private readonly List<RingEnd> ends = new List<RingEnd>(2);
 
-        internal ClientCall Begin(uint method, uint window, ReadOnlySpan<byte> body, RpcCallOptions? options, IWaker? waker, bool thread)
+        internal ClientCall Begin(uint method, uint window, ReadOnlySpan<byte> body, RpcCallOptions? options, IWaker? waker, bool thread,
+            bool awaited = false)
         {
             options ??= RpcCallOptions.Default;
             WaitLimit.Check(options.Timeout, "time limit");
@@ -51,7 +52,7 @@ namespace Ramway
                     " bytes of metadata can never fit: the ring to the server '" + name + "' takes at most " + longest +
                     " bytes; give the server a larger capacity or cut the request", false);
             }
-            var call = new ClientCall(method, window, Later(options.Timeout)) { Waker = waker };
+            var call = new ClientCall(method, window, Later(options.Timeout), awaited) { Waker = waker };
             List<IWaker>? wakes;
             lock (gate)
             {

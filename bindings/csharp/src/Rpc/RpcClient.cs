@@ -111,7 +111,7 @@ namespace Ramway
             CancellationToken cancellationToken = default)
         {
             cancellationToken.ThrowIfCancellationRequested();
-            ClientCall call = Begin(method, 0, body, options, null, false);
+            ClientCall call = Begin(method, 0, body, options, null, false, true);
             using CancellationTokenRegistration registration = CancelWith(call, cancellationToken);
             try
             {
@@ -145,7 +145,7 @@ namespace Ramway
         {
             cancellationToken.ThrowIfCancellationRequested();
             var waker = new TaskWaker();
-            ClientCall call = Begin(method, 0, body.Span, options, waker, true);
+            ClientCall call = Begin(method, 0, body.Span, options, waker, true, true);
             using CancellationTokenRegistration registration = CancelWith(call, cancellationToken);
             await waker.Task.ConfigureAwait(false);
             return Result(call);

@@ -29,8 +29,8 @@ namespace Ramway
         public bool Membarrier { get; set; } = true;
 
         /// <summary>
-        /// Bytes of replies that nobody has taken yet, all calls together; a reply beyond fails its call (TooLarge). 0: 4 times the
-        /// ring's capacity.
+        /// Bytes of replies that nobody has taken yet, all calls together; a reply beyond fails its call (TooLarge). A reply that a
+        /// blocked thread or a task waits for is taken as it comes, if it is no longer than that. 0: 4 times the ring's capacity.
         /// </summary>
         public long MaxBuffered { get; set; }
 
