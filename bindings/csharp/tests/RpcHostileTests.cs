@@ -240,7 +240,8 @@ namespace Ramway.Tests
         {
             var stubborn = new TaskCompletionSource<bool>();
             using var folder = new Folder();
-            using RpcServer slow = RpcServer.Bind(folder.At("slow"), new RpcServerOptions { MaxInFlight = 1, HandshakeTimeout = Wait.Long });
+            var options = new RpcServerOptions { MaxInFlight = 1, HandshakeTimeout = Wait.Long };
+            using RpcServer slow = RpcServer.Bind(folder.At("slow"), options);
             // It does not listen to its token.
             slow.Method(1, async (RpcRequest r) =>
             {

@@ -313,7 +313,8 @@ namespace Ramway.Tests
             Fails(ErrorKind.TimedOut, () => client.Call(TestServer.Hold, Within(50)));
             Wait.Until("its handler ends", () => server.Running == 0);
             Check.That(!Fails(ErrorKind.TimedOut, () => client.Call(TestServer.Hold, Within(0))).MayHaveRun, "no time at all");
-            RpcException late = Fails(ErrorKind.TimedOut, () => client.CallAsync(TestServer.Hold, default, Within(50)).GetAwaiter().GetResult());
+            Task<RpcReply> task = client.CallAsync(TestServer.Hold, default, Within(50));
+            RpcException late = Fails(ErrorKind.TimedOut, () => task.GetAwaiter().GetResult());
             Check.That(late.IsTimedOut, "a task's");
             Fails(ErrorKind.TimedOut, () => client.Stream(TestServer.Count, TestServer.CountOf(int.MaxValue, 8), Within(50)).Count());
             server.Settle(client);
@@ -462,7 +463,8 @@ namespace Ramway.Tests
                 foreach (RpcClient client in clients)
                 {
                     Check.Equal("x", Text(client.Call(TestServer.Echo, Bytes("x"))), "a call");
-                    Task<RpcReply>[] calls = Enumerable.Range(0, 50).Select(_ => client.CallAsync(TestServer.Echo, new byte[3000])).ToArray();
+                    Task<RpcReply>[] calls = Enumerable.Range(0, 50)
+                        .Select(_ => client.CallAsync(TestServer.Echo, new byte[3000])).ToArray();
                     Check.That(Task.WaitAll(calls, Wait.Long), "calls by which both rings are full");
                     Check.Equal(100, client.Stream(TestServer.Count, TestServer.CountOf(100, 1000)).Count(), "a stream");
                 }

@@ -327,7 +327,12 @@ namespace Ramway
                 return "a REPLY of " + length + " bytes with a wrong header";
             }
             string? wrong = ledger.Check(message.Tag, header, length, out ClientCall? call, out bool wanted);
-            if (wanted)
+            if (wanted && header.Status == RpcStatus.Cancelled && call!.Deadline <= Clock.Nanoseconds)
+            {
+                // The server's clock ended it before this side had looked at its own, by which its time is over too.
+                ledger.Expire(Clock.Nanoseconds);
+            }
+            else if (wanted)
             {
                 byte[] payload = message.Data.Slice(Facts.RpcHeader).ToArray();
                 ledger.Deliver(call!, header, new RpcReply(payload, (int)header.MetaLength));
@@ -341,7 +346,7 @@ namespace Ramway
             Follower me = Follower.Own;
             for (bool lead = false; ;)
             {
-                bool leads;
+                bool over, leads;
                 List<IWaker>? wakes = null;
                 lock (gate)
                 {
@@ -351,12 +356,9 @@ namespace Ramway
                         ledger.Expire(now);
                         wakes = Changed(false);
                     }
-                    bool over = call.HasNews || now >= until || token.IsCancellationRequested;
+                    // Look and register are one step under the lock: whoever decides the call, or leaves, finds this one.
+                    over = call.HasNews || now >= until || token.IsCancellationRequested;
                     leads = !over && !pumping && !threaded;
-                    if (over && lead)
-                    {
-                        HandOver();
-                    }
                     if (leads)
                     {
                         pumping = true;
@@ -367,23 +369,22 @@ namespace Ramway
                         call.Waker = me;
                         followers.AddLast(me.Node);
                     }
-                    if (over)
+                    else if (lead)
                     {
-                        leads = false;
-                        until = long.MinValue;
+                        HandOver();
                     }
                 }
                 Run(wakes);
-                if (until == long.MinValue)
+                if (over)
                 {
+                    // Only this thread takes what it waits for.
                     return call.HasNews;
                 }
                 if (leads)
                 {
                     Lead(call, Math.Min(until, call.Deadline), token);
-                    continue;
                 }
-                lead = Follow(call, me, Math.Min(until, call.Deadline));
+                lead = !leads && Follow(call, me, Math.Min(until, call.Deadline));
             }
         }
 

@@ -118,6 +118,9 @@ namespace Ramway
         /// </summary>
         public TimeSpan DrainTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
+        /// <summary>What the server goes by, whatever its owner does with this object.</summary>
+        internal RpcServerOptions Copy() => (RpcServerOptions)MemberwiseClone();
+
         internal int Handlers => MaxHandlers == 0 ? Math.Max(64, 8 * Environment.ProcessorCount) : MaxHandlers;
 
         internal ListenOptions ToListen()

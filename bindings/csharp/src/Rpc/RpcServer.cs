@@ -48,7 +48,7 @@ namespace Ramway
 
         private RpcServer(string name, RpcServerOptions options)
         {
-            this.options = options;
+            this.options = options = options.Copy();
             ListenOptions listen = options.ToListen();
             permits = new Permits(options.MaxClients, true);
             Pool = new HandlerPool(options.Handlers, call => ThreadPool.UnsafeQueueUserWorkItem(RunCall, call));
@@ -248,6 +248,8 @@ namespace Ramway
             Errors.Fail(ErrorKind.Corrupt, "serving", listener.Path, "the client with process " + connection.PeerPid + " sent " + what +
                 ", which no correct client does: it is dropped"));
 
+        internal void Corrupt(RamwayException e) => Volatile.Write(ref lastFailure, e);
+
         internal void HandlerFailed(Exception e) => Volatile.Write(ref lastHandlerFailure, e);
 
         internal void Gone(ServerConnection connection)
@@ -272,8 +274,8 @@ namespace Ramway
 
         /// <summary>
         /// Takes no new call (Draining), waits for the running ones, cancels those that are left when the limit is over, gives these a
-        /// second to end, and closes. A client that does not read its replies until then, or whose handler does not end, is told PeerDead in
-        /// place of Closed. From any thread; a second call waits for the first.
+        /// second to end, and closes. A client that does not read its replies until then, or whose handler does not end, is told PeerDead
+        /// in place of Closed. From any thread; a second call waits for the first.
         /// </summary>
         /// <param name="limit">How long running handlers have; null: as long as they take; zero: they are cancelled at once.</param>
         public void Shutdown(TimeSpan? limit = null)

@@ -83,9 +83,13 @@ namespace Ramway
                         return false;
                     }
                 }
-                catch (RamwayException)
+                catch (RamwayException e)
                 {
                     // The client closed or died, or wrote what no correct peer writes.
+                    if (e.Kind == ErrorKind.Corrupt)
+                    {
+                        server.Corrupt(e);
+                    }
                     End();
                     return false;
                 }
