@@ -239,12 +239,14 @@ namespace Ramway.Tests
         internal static void ACancelledHandlerKeepsItsPlaceUntilItEnds()
         {
             var stubborn = new TaskCompletionSource<bool>();
+            var began = new TaskCompletionSource<bool>();
             using var folder = new Folder();
             var options = new RpcServerOptions { MaxInFlight = 1, HandshakeTimeout = Wait.Long };
             using RpcServer slow = RpcServer.Bind(folder.At("slow"), options);
             // It does not listen to its token.
             slow.Method(1, async (RpcRequest r) =>
             {
+                began.SetResult(true);
                 await stubborn.Task;
                 return r.Body;
             });
@@ -252,6 +254,7 @@ namespace Ramway.Tests
             using (RawPeer client = RawPeer.Client(folder.At("slow")))
             {
                 client.Call(1, 1);
+                Check.That(began.Task.Wait(Wait.Long), "it runs");
                 client.Send(Facts.TypeIdCancel, 1);
                 client.Call(2, Facts.MethodPing);
                 client.Expect(2, RpcStatus.Overloaded);
