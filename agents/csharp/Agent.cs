@@ -19,6 +19,8 @@ namespace Ramway.Agents
         private static readonly int Pid = Process.GetCurrentProcess().Id;
 
         private Bus? bus;
+        private RpcServing? serving;
+        private RpcCalling? calling;
 
         internal Sender? Tx { get; private set; }
 
@@ -51,6 +53,11 @@ namespace Ramway.Agents
                     {
                         Say($"error {Named(e.Kind)} text={e.Message}");
                     }
+                    catch (RpcException e)
+                    {
+                        string name = e.Status?.ToString() ?? e.Kind!.Value.ToString();
+                        Say($"error name={name} number={(int?)e.Status ?? (int)e.Kind!.Value} text={e.Message}");
+                    }
                 }
                 return 0;
             }
@@ -72,6 +79,11 @@ namespace Ramway.Agents
 
         private void Obey(Line line)
         {
+            if (serving != null || calling != null)
+            {
+                ObeyRpc(line);
+                return;
+            }
             switch (line.Word)
             {
                 case "open":
@@ -122,6 +134,20 @@ namespace Ramway.Agents
             }
         }
 
+        private void ObeyRpc(Line line)
+        {
+            if (!(serving?.Obey(line) ?? calling!.Obey(line)))
+            {
+                throw new RefusedException("no such command while a server or a client is open: " + line.Word);
+            }
+            if (line.Word == "close")
+            {
+                serving = null;
+                calling = null;
+                Say("closed");
+            }
+        }
+
         private Sender Sending => Tx ?? throw new RefusedException("there is nothing to send to");
 
         private Receiver Receiving => Rx ?? throw new RefusedException("there is nothing to receive from");
@@ -132,6 +158,18 @@ namespace Ramway.Agents
             bool consumes = role == "consumer";
             string? calls = Environment.GetEnvironmentVariable("RAMWAY_CONFORMANCE_CALLS");
             Asynchronous = calls == "async" || (calls != "sync" && line.Is("wait", "block"));
+            if (line.Maybe("rpc") is string rpc)
+            {
+                if (role == "server")
+                {
+                    serving = new RpcServing(line, rpc, Pid);
+                }
+                else
+                {
+                    calling = new RpcCalling(line, rpc, Pid, Asynchronous);
+                }
+                return;
+            }
             if (line.Maybe("topic") is string topic)
             {
                 (Tx, Rx) = Topics.Open(line, topic, consumes);

@@ -82,8 +82,13 @@ namespace Ramway.Agents
         private byte[] pattern = Array.Empty<byte>();
 
         internal Messages(Line line, long longest)
+            : this(new Sizes(line.Maybe("sizes") ?? "mixed"), longest)
         {
-            sizes = new Sizes(line.Maybe("sizes") ?? "mixed");
+        }
+
+        internal Messages(Sizes sizes, long longest)
+        {
+            this.sizes = sizes;
             this.longest = longest;
         }
 

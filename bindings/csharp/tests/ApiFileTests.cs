@@ -118,6 +118,8 @@ namespace Ramway.Tests
             object? most = typeof(Receiver).GetMethods().Where(m => m.Name == "RecvBatch").SelectMany(m => m.GetParameters())
                 .Single(p => p.Name == "max" && p.HasDefaultValue).DefaultValue;
             (Sender tx, Receiver rx) = Ring.Pair();
+            var client = new RpcClientOptions();
+            var server = new RpcServerOptions();
             Dictionary<string, string> calls = Calls();
             foreach ((string id, string words, bool same) in new[]
             {
@@ -152,6 +154,17 @@ namespace Ramway.Tests
                 ("topic.discard", "default no", !topic.Discard), ("topic.mode", "default 0600", topic.FileMode == 0x180),
                 ("topic.timeout", "default 0", topic.Timeout == TimeSpan.Zero),
                 ("topic.wait", "`hybrid` (default)", topic.Wait == WaitMode.Hybrid && topic.Membarrier),
+                ("rpc.connect", "up to 10 s", client.Timeout == TimeSpan.FromSeconds(10)),
+                ("rpc.connect.timeout", "default 10 s", client.Timeout == TimeSpan.FromSeconds(10)),
+                ("rpc.connect.wait", "`hybrid` (default)", client.Wait == WaitMode.Hybrid && client.Membarrier),
+                ("rpc.call.timeout", "default none", RpcCallOptions.Default.Timeout == null),
+                ("rpc.call.meta", "default none", RpcCallOptions.Default.Meta.IsEmpty),
+                ("rpc.stream.window", "default 16", RpcCallOptions.Default.Window == 16),
+                ("serve.capacity", "default 1 MiB", server.ToListen().Plan("x").Spec.Blocks[0].Capacity == 1 << 20),
+                ("serve.align", "default 16", server.ToListen().Plan("x").Spec.Blocks[1].Align == 16),
+                ("serve.wait", "`hybrid` (default)", server.Wait == WaitMode.Hybrid && server.Membarrier),
+                ("serve.max_clients", "default 128", server.MaxClients == 128),
+                ("serve.max_in_flight", "default 1024", server.MaxInFlight == 1024),
                 ("bus.membarrier", "default yes", listen.Membarrier && connect.Membarrier),
             })
             {
@@ -166,13 +179,13 @@ namespace Ramway.Tests
         private static void WhatBlocksTakesATimeOutAndAToken()
         {
             foreach (Type type in new[] { typeof(Sender), typeof(Receiver), typeof(RingEnd), typeof(Listener), typeof(Region),
-                typeof(Publisher), typeof(Subscriber) })
+                typeof(Publisher), typeof(Subscriber), typeof(RpcClient), typeof(RpcPending), typeof(RpcStream) })
             {
                 foreach (IGrouping<string, MethodInfo> calls in type.GetMethods(Public).GroupBy(m => m.Name))
                 {
                     bool waits = new[] { "Send", "SendVectored", "SendBatch", "SendTensor", "Reserve", "ReserveTensor", "Recv", "RecvBatch",
                         "RecvInto", "RecvAppend", "RecvMemory", "ReadAll", "WaitForPeer", "Accept", "Wait",
-                        "WaitForSubscribers", "WaitNewer" }.Contains(calls.Key);
+                        "WaitForSubscribers", "WaitNewer", "Ping", "Describe", "Next" }.Contains(calls.Key);
                     bool asynchronous = calls.Key.EndsWith("Async", StringComparison.Ordinal);
                     bool Takes<T>() => calls.Any(m => m.GetParameters().Any(p => p.ParameterType == typeof(T)));
                     Check.That(!waits || Takes<TimeSpan?>() && Takes<CancellationToken>(), type.Name + "." + calls.Key);

@@ -42,8 +42,9 @@ namespace Ramway
         /// <summary>Takes the memory over.</summary>
         internal void Keep(int fd) => memory = new Descriptor(fd);
 
-        internal RamwayException? Send(HandshakeType type, ErrorKind status = 0, ulong size = 0, int descriptor = -1) =>
-            Handshake.Send(Socket, type, status, size, descriptor);
+        internal RamwayException? Send(HandshakeType type, ErrorKind status = 0, ulong size = 0, int descriptor = -1,
+            uint features = 0, uint maxInFlight = 0) =>
+            Handshake.Send(Socket, type, status, size, descriptor, features, maxInFlight);
 
         /// <summary>Whether the peer closed its end or died, or this end is closed. From any thread, at any time.</summary>
         internal bool HungUp()

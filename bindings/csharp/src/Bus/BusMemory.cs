@@ -21,10 +21,10 @@ namespace Ramway
         /// Checks the end's memory, which a listener sent and which is said to have size bytes, and attaches the connector to it.
         /// Nothing of it is used before it is checked; what the listener writes into it later is the rings' to check.
         /// </summary>
-        internal static Bus Open(BusEnd end, ulong size, RingOptions options, string name) =>
-            Attach(end, Check(end.Memory, size).Blocks, options, false, name);
+        internal static Bus Open(BusEnd end, ulong size, uint features, RingOptions options, string name) =>
+            Attach(end, Check(end.Memory, size, features).Blocks, options, false, name);
 
-        private static Header Check(int memory, ulong size)
+        private static Header Check(int memory, ulong size, uint features)
         {
             long real = Memfd.SealedSize(memory, out string? why);
             if (why != null)
@@ -36,14 +36,22 @@ namespace Ramway
             {
                 throw Errors.Fail(ErrorKind.Corrupt, $"the memory received has {real} bytes, WELCOME announced {size}");
             }
-            Header header = Header.Check(SegmentFile.SnapshotHeader(memory), (ulong)real);
+            Header header = Header.Check(SegmentFile.SnapshotHeader(memory), (ulong)real, features);
             if (header.Kind != SegmentKind.Bus)
             {
                 throw Errors.Fail(ErrorKind.Corrupt, $"the memory sent holds a {Layout.NameOf(header.Kind)}, expected a bus");
             }
+            if (header.FeaturesRequired != features)
+            {
+                throw Errors.Fail(ErrorKind.AbiMismatch, "the memory sent is of a plain bus, expected an RPC's");
+            }
             if (header.Blocks[0].Capacity == 0 && header.Blocks[1].Capacity == 0)
             {
                 throw Errors.Fail(ErrorKind.Corrupt, "the bus has no ring in either direction");
+            }
+            if (features == Facts.RpcFeatures && (header.Blocks[0].Capacity == 0 || header.Blocks[1].Capacity == 0))
+            {
+                throw Errors.Fail(ErrorKind.Corrupt, "an RPC's bus has a ring in one direction only, expected both");
             }
             return header;
         }

@@ -132,5 +132,19 @@ namespace Ramway
 
         /// <summary>How this side's halves wait.</summary>
         internal RingOptions Options { get; }
+
+        /// <summary>Of an RPC's server: how many calls a client may have in flight; 0 where it is a plain bus.</summary>
+        internal uint MaxInFlight { get; private set; }
+
+        /// <summary>What HELLO has to require, and WELCOME and the memory do.</summary>
+        internal uint Features => MaxInFlight == 0 ? Facts.HandshakeFeatures : Facts.RpcFeatures;
+
+        /// <summary>Makes it the plan of an RPC's server.</summary>
+        internal ListenPlan ForRpc(uint maxInFlight)
+        {
+            MaxInFlight = maxInFlight;
+            Spec.FeaturesRequired = Facts.RpcFeatures;
+            return this;
+        }
     }
 }

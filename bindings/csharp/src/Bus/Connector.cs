@@ -9,13 +9,19 @@ namespace Ramway
     {
         private readonly string name;
         private readonly ConnectOptions options;
+        // What the bus has to carry.
+        private readonly uint features;
         private readonly long start = Clock.Nanoseconds;
 
-        internal Connector(string name, ConnectOptions options)
+        internal Connector(string name, ConnectOptions options, uint features = Facts.HandshakeFeatures)
         {
             this.name = name ?? throw new ArgumentNullException(nameof(name));
             this.options = options;
+            this.features = features;
         }
+
+        /// <summary>After a connection to an RPC's server: how many calls may be in flight, at least 1.</summary>
+        internal uint MaxInFlight { get; private set; }
 
         internal Bus Run(CancellationToken token)
         {
@@ -110,10 +116,10 @@ namespace Ramway
 
         /// <summary>Says HELLO and waits for the memory, which the end then has, unchecked. Gives the size that it is said to
         /// have.</summary>
-        private static ulong Greet(BusEnd end, Limit limit)
+        private ulong Greet(BusEnd end, Limit limit)
         {
             // A listener that refuses has answered and hung up already: its answer can still be read.
-            RamwayException? told = end.Send(HandshakeType.Hello);
+            RamwayException? told = end.Send(HandshakeType.Hello, features: features);
             if (told != null && told.Kind != ErrorKind.PeerDead)
             {
                 throw told;
@@ -138,10 +144,15 @@ namespace Ramway
                 // Its hang-up before it served us: it was closed, or lost its limit because this process was stopped for long.
                 throw inbox.Filled == 0 ? new Again(ListenerGone()) : (Exception)inbox.HungUp(HandshakeType.Welcome);
             }
-            RamwayException? wrong = inbox.Message(HandshakeType.Welcome, 1, out _, out ulong size);
+            RamwayException? wrong = inbox.Message(HandshakeType.Welcome, 1, out _, out ulong size, features);
             if (wrong != null)
             {
                 throw wrong.Kind == ErrorKind.TimedOut ? new Again(wrong) : (Exception)wrong;
+            }
+            MaxInFlight = inbox.MaxInFlight;
+            if (features == Facts.RpcFeatures && MaxInFlight == 0)
+            {
+                throw Errors.Fail(ErrorKind.Corrupt, "WELCOME allows 0 calls in flight, expected at least 1");
             }
             end.Keep(inbox.TakeDescriptor());
             return size;
@@ -154,7 +165,7 @@ namespace Ramway
             try
             {
                 var ring = new RingOptions { Wait = options.Wait, Membarrier = options.Membarrier };
-                bus = BusMemory.Open(end, size, ring, name);
+                bus = BusMemory.Open(end, size, features, ring, name);
             }
             catch (RamwayException e)
             {

@@ -21,8 +21,9 @@ namespace Ramway
     internal static class Handshake
     {
         /// <summary>Writes a message. The status counts in REFUSE and ACK (0: success), the size in WELCOME; they are 0 in all
-        /// others.</summary>
-        internal static void Encode(Span<byte> to, HandshakeType type, ErrorKind status, ulong size)
+        /// others. Features are those that HELLO and WELCOME require; the last is WELCOME's on an RPC's bus.</summary>
+        internal static void Encode(Span<byte> to, HandshakeType type, ErrorKind status, ulong size, uint features = 0,
+            uint maxInFlight = 0)
         {
             to.Clear();
             BinaryPrimitives.WriteUInt64LittleEndian(to, Facts.HandshakeMagic);
@@ -32,13 +33,17 @@ namespace Ramway
             BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(Facts.HandshakeOffType), (uint)type);
             BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(Facts.HandshakeOffStatus), (uint)status);
             BinaryPrimitives.WriteUInt64LittleEndian(to.Slice(Facts.HandshakeOffSize), size);
+            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(Facts.HandshakeOffFeaturesRequired), features);
+            BinaryPrimitives.WriteUInt32LittleEndian(to.Slice(Facts.HandshakeOffMaxInFlight), maxInFlight);
         }
 
         /// <summary>
-        /// Reads a message that must be of this type, its status and size. A REFUSE in WELCOME's place is the error that it
-        /// carries, whatever its version: the fields up to the status stay where they are forever.
+        /// Reads a message that must be of this type and require exactly these features, its status and size. A REFUSE in
+        /// WELCOME's place is the error that it carries, whatever its version: the fields up to the status stay where they are
+        /// forever.
         /// </summary>
-        internal static RamwayException? Decode(ReadOnlySpan<byte> from, HandshakeType expected, out uint status, out ulong size)
+        internal static RamwayException? Decode(ReadOnlySpan<byte> from, HandshakeType expected, out uint status, out ulong size,
+            uint required = Facts.HandshakeFeatures)
         {
             status = 0;
             size = 0;
@@ -63,11 +68,19 @@ namespace Ramway
                     $"the other side speaks version {major} of the handshake, this one {Facts.HandshakeMajor}");
             }
             uint features = BinaryPrimitives.ReadUInt32LittleEndian(from.Slice(Facts.HandshakeOffFeaturesRequired));
-            uint unknown = features & ~Facts.HandshakeFeatures;
+            uint unknown = features & ~required;
+            if (unknown == Facts.RpcFeatures)
+            {
+                return Errors.Fail(ErrorKind.AbiMismatch, "the other side speaks RPC, this side is a plain bus");
+            }
             if (unknown != 0)
             {
                 return Errors.Fail(ErrorKind.AbiMismatch,
                     $"the other side requires features 0x{unknown:x}, which this version lacks");
+            }
+            if (features != required)
+            {
+                return Errors.Fail(ErrorKind.AbiMismatch, "the other side is a plain bus, this side speaks RPC");
             }
             if (type != expected)
             {
@@ -101,10 +114,11 @@ namespace Ramway
 
         /// <summary>Sends a message, with a descriptor unless that is negative. An error only says that the other side is gone
         /// or does not read.</summary>
-        internal static RamwayException? Send(int socket, HandshakeType type, ErrorKind status, ulong size, int descriptor)
+        internal static RamwayException? Send(int socket, HandshakeType type, ErrorKind status, ulong size, int descriptor,
+            uint features = 0, uint maxInFlight = 0)
         {
             Span<byte> message = stackalloc byte[Facts.HandshakeSize];
-            Encode(message, type, status, size);
+            Encode(message, type, status, size, features, maxInFlight);
             int result = Sockets.Send(socket, message, descriptor);
             switch (result)
             {
@@ -195,10 +209,15 @@ namespace Ramway
             return null;
         }
 
-        /// <summary>Decodes what is whole, if it came with exactly this many descriptors.</summary>
-        internal RamwayException? Message(HandshakeType expected, int expectedDescriptors, out uint status, out ulong size)
+        /// <summary>How many calls WELCOME lets an RPC's client have in flight, of a message that is whole.</summary>
+        internal uint MaxInFlight => BinaryPrimitives.ReadUInt32LittleEndian(bytes.AsSpan(Facts.HandshakeOffMaxInFlight));
+
+        /// <summary>Decodes what is whole, if it requires exactly these features and came with exactly this many
+        /// descriptors.</summary>
+        internal RamwayException? Message(HandshakeType expected, int expectedDescriptors, out uint status, out ulong size,
+            uint required = Facts.HandshakeFeatures)
         {
-            RamwayException? error = Handshake.Decode(bytes, expected, out status, out size);
+            RamwayException? error = Handshake.Decode(bytes, expected, out status, out size, required);
             if (error == null && descriptors != expectedDescriptors)
             {
                 return Errors.Fail(ErrorKind.Corrupt, $"{Handshake.NameOf(expected)} came with {descriptors} descriptors, " +

@@ -5,19 +5,28 @@ namespace Ramway
 {
     /// <summary>
     /// How many more connectors may be told that they are welcome. A handshake holds a permit exactly while it is at <see
-    /// cref="Stage.Ack"/>: it goes back if the handshake fails, and stays taken if it gives a bus. The listener's thread alone uses it.
+    /// cref="Stage.Ack"/>: it goes back if the handshake fails, and stays taken if it gives a bus. The listener's thread alone takes;
+    /// a server returns those of clients that are gone, from any thread.
     /// </summary>
     internal sealed class Permits
     {
         private int left;
 
-        internal Permits(int count) => left = count;
+        /// <param name="count">How many there are.</param>
+        /// <param name="refuses">A connector that finds none is refused (Busy); else it waits for one.</param>
+        internal Permits(int count, bool refuses = false)
+        {
+            left = count;
+            Refuses = refuses;
+        }
 
-        internal bool AreLeft => left > 0;
+        internal bool Refuses { get; }
 
-        internal void Take() => left--;
+        internal bool AreLeft => System.Threading.Volatile.Read(ref left) > 0;
 
-        internal void Return() => left++;
+        internal void Take() => System.Threading.Interlocked.Decrement(ref left);
+
+        internal void Return() => System.Threading.Interlocked.Increment(ref left);
     }
 
     /// <summary>How far a handshake of a listener's is.</summary>
@@ -37,13 +46,16 @@ namespace Ramway
     {
         private readonly Permits permits;
         private readonly TimeSpan timeout;
+        private readonly uint features;
         private readonly Inbox inbox = new Inbox();
         // At Stage.Ack, and then only.
         private Bus? bus;
 
-        internal Incoming(BusEnd end, Permits permits, TimeSpan timeout)
+        // features: what HELLO has to require, exactly.
+        internal Incoming(BusEnd end, Permits permits, TimeSpan timeout, uint features)
         {
             End = end;
+            this.features = features;
             this.permits = permits;
             this.timeout = timeout;
             Deadline = WaitLimit.Of(timeout);
@@ -82,7 +94,7 @@ namespace Ramway
                 case Arrival.HungUp:
                     return inbox.HungUp(Due);
             }
-            fault = inbox.Message(Due, 0, out uint status, out _);
+            fault = inbox.Message(Due, 0, out uint status, out _, Stage == Stage.Ack ? Facts.HandshakeFeatures : features);
             return fault == null && Stage == Stage.Ack && status != 0
                 ? Handshake.StatusError(status, "the connector cannot use the memory")
                 : fault;
@@ -103,7 +115,7 @@ namespace Ramway
             Stage = Stage.Ack;
             Deadline = WaitLimit.Of(timeout);
             inbox.Reset();
-            return End.Send(HandshakeType.Welcome, 0, plan.Spec.Size, End.Memory);
+            return End.Send(HandshakeType.Welcome, 0, plan.Spec.Size, End.Memory, plan.Features, plan.MaxInFlight);
         }
 
         /// <summary>Hands over the bus that the connector has acknowledged, and ends. Its permit stays taken.</summary>

@@ -65,18 +65,21 @@ namespace Ramway
             BindFor(int.MaxValue, name, options ?? new ListenOptions());
 
         /// <summary>The same for this many peers at most: no more connectors are told that they are welcome.</summary>
-        internal static Listener BindFor(int peers, string name, ListenOptions options)
+        internal static Listener BindFor(int peers, string name, ListenOptions options) =>
+            BindFor(new Permits(peers), name, options, () => options.Plan(name));
+
+        /// <summary>The same with a plan of its own, which is made first.</summary>
+        internal static Listener BindFor(Permits permits, string name, ListenOptions options, Func<ListenPlan> plan)
         {
             if (name == null)
             {
                 throw new ArgumentNullException(nameof(name));
             }
-            return Errors.During("listening at", name, () => BindOnce(name, options, peers));
+            return Errors.During("listening at", name, () => BindOnce(name, options, plan(), permits));
         }
 
-        private static Listener BindOnce(string name, ListenOptions options, int peers)
+        private static Listener BindOnce(string name, ListenOptions options, ListenPlan plan, Permits permits)
         {
-            ListenPlan plan = options.Plan(name);
             Place at = Place.Resolve(name, true);
             SegmentLink? link = null;
             Descriptor? socket = null;
@@ -88,7 +91,7 @@ namespace Ramway
                 // The lock says that the place is ours.
                 at.Clear();
                 socket = at.Listen(options.SocketMode, options.Backlog);
-                return new Listener(at, link, socket, new ListenerThread(plan, options, socket, peers, at));
+                return new Listener(at, link, socket, new ListenerThread(plan, options, socket, permits, at));
             }
             catch
             {

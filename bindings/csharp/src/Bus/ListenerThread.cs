@@ -38,12 +38,12 @@ namespace Ramway
         private RamwayException? lastRefusal;
 
         /// <summary>The socket stays the caller's, and open until <see cref="Close"/> has returned.</summary>
-        internal ListenerThread(ListenPlan plan, ListenOptions options, Descriptor socket, int peers, Place place)
+        internal ListenerThread(ListenPlan plan, ListenOptions options, Descriptor socket, Permits permits, Place place)
         {
             this.plan = plan;
             this.options = options;
             this.socket = socket;
-            permits = new Permits(peers);
+            this.permits = permits;
             directory = place.Dir;
             reserve = Files.Dup(directory);
             Queue = new AcceptQueue(place.SocketPath, signal);
@@ -263,7 +263,7 @@ namespace Ramway
                 Queue.Report(e);
                 return;
             }
-            var handshake = new Incoming(end, permits, options.HandshakeTimeout);
+            var handshake = new Incoming(end, permits, options.HandshakeTimeout, plan.Features);
             RamwayException? stranger = Handshake.CheckPeer(end.Peer, options.AllowUids, nameof(ListenOptions.AllowUids));
             if (stranger != null)
             {
@@ -296,6 +296,10 @@ namespace Ramway
                 else if (permits.AreLeft)
                 {
                     fault = Welcome(handshake);
+                }
+                else if (permits.Refuses)
+                {
+                    fault = Errors.Fail(ErrorKind.Busy, "as many clients are connected as the server takes");
                 }
                 else
                 {

@@ -76,6 +76,9 @@ namespace Ramway
         internal void CommitTensor(int length, ulong tag, bool flush = true) =>
             Open().EndSlot(ticket, length, Facts.TypeIdTensor, tag, flush);
 
+        /// <summary>Sends the whole slot as a frame of Ramway's own.</summary>
+        internal void CommitOwn(uint typeId, ulong tag) => Open().EndSlot(ticket, length, typeId, tag, true);
+
         /// <summary>Gives the slot up; nothing of it remains. After a commit, and the second time, it does nothing.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         public void Dispose()

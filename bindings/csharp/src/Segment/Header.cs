@@ -22,6 +22,8 @@ namespace Ramway
 
         internal uint Flags { get; private set; }
 
+        internal uint FeaturesRequired { get; private set; }
+
         internal uint FeaturesOptional { get; private set; }
 
         internal ulong Size { get; private set; }
@@ -68,6 +70,7 @@ namespace Ramway
                 s.Kind == SegmentKind.Topic ? Facts.VersionMinorTopic : Facts.VersionMinor);
             Put32(page, Facts.OffKind, (uint)s.Kind);
             Put32(page, Facts.OffFlags, s.Flags);
+            Put32(page, Facts.OffFeaturesRequired, s.FeaturesRequired);
             Put64(page, Facts.OffSize, s.Size);
             // A tick is 100 ns.
             Put64(page, Facts.OffCreatedNs, (ulong)(DateTime.UtcNow - DateTime.UnixEpoch).Ticks * 100);
@@ -115,8 +118,9 @@ namespace Ramway
         /// <summary>
         /// Decides whether a header page may be trusted, in the order of ABI.md, section 16. page holds the file's first
         /// Facts.HeaderSize bytes (zero beyond its end), fileSize is its length in bytes. Nothing is allocated for what it claims.
+        /// featuresKnown are the required features that the caller can use.
         /// </summary>
-        internal static Header Check(byte[] page, ulong fileSize)
+        internal static Header Check(byte[] page, ulong fileSize, uint featuresKnown = Facts.FeaturesKnown)
         {
             if (Get64(page, Facts.OffMagic) != Facts.Magic)
             {
@@ -141,6 +145,7 @@ namespace Ramway
                 Major = BinaryPrimitives.ReadUInt16LittleEndian(page.AsSpan(Facts.OffVersionMajor)),
                 Minor = BinaryPrimitives.ReadUInt16LittleEndian(page.AsSpan(Facts.OffVersionMinor)),
                 Flags = Get32(page, Facts.OffFlags),
+                FeaturesRequired = Get32(page, Facts.OffFeaturesRequired),
                 FeaturesOptional = Get32(page, Facts.OffFeaturesOptional),
                 Size = Get64(page, Facts.OffSize),
                 CreatedNs = Get64(page, Facts.OffCreatedNs),
@@ -151,7 +156,11 @@ namespace Ramway
                 throw Errors.Fail(ErrorKind.AbiMismatch, "the segment has version " + h.Major + "." + h.Minor +
                     " of the format, this side speaks " + Facts.VersionMajor + "." + Facts.VersionMinorTopic);
             }
-            uint unknown = Get32(page, Facts.OffFeaturesRequired) & ~Facts.FeaturesKnown;
+            uint unknown = Get32(page, Facts.OffFeaturesRequired) & ~featuresKnown;
+            if (unknown == Facts.FeatureRpc)
+            {
+                throw Errors.Fail(ErrorKind.AbiMismatch, "the segment is an RPC's bus, which only an RPC client opens");
+            }
             if (unknown != 0)
             {
                 throw Errors.Fail(ErrorKind.AbiMismatch, "the segment needs features 0x" + unknown.ToString("x") +

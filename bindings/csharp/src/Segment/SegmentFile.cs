@@ -134,7 +134,7 @@ namespace Ramway
             Errors.Check(Files.Truncate(file, (long)spec.Size), "sizing the file");
             byte[] page = Header.Format(spec);
             Errors.Check(Files.WriteAt(file, page, 0), "writing the header page");
-            return Header.Check(page, spec.Size);
+            return Header.Check(page, spec.Size, spec.FeaturesRequired);
         }
     }
 }

@@ -45,6 +45,9 @@ namespace Ramway
 
         internal uint Flags { get; private set; }
 
+        /// <summary>What a reader must know to use it.</summary>
+        internal uint FeaturesRequired { get; set; } = Facts.FeaturesKnown;
+
         /// <summary>All zero for a segment without a name: only files can outlive a boot.</summary>
         internal byte[] BootId { get; private set; } = new byte[16];
 

@@ -30,6 +30,18 @@ namespace Ramway
 
         private Poller() => *arrivals = 0;
 
+        /// <summary>Whether this kernel lets a thread sleep for several words at once. Asked once.</summary>
+        internal static bool CanWaitForMany => !refused && Probed.Value;
+
+        private static readonly Lazy<bool> Probed = new Lazy<bool>(() =>
+        {
+            uint word = 0;
+            Futex.Waiter waiter = Word(&word, 1);
+            // The word holds something else, so a kernel that knows the call says so at once.
+            int result = Futex.WaitMany(&waiter, 1, 1);
+            return result != -Errno.ENOSYS && result != -Errno.EPERM;
+        });
+
         /// <summary>For tests: one thread for each wait from now on.</summary>
         internal static bool Refused
         {
@@ -89,7 +101,7 @@ namespace Ramway
             }
         }
 
-        private static Futex.Waiter Word(uint* word, uint expected) => new Futex.Waiter
+        internal static Futex.Waiter Word(uint* word, uint expected) => new Futex.Waiter
         {
             Address = (ulong)word,
             Expected = expected,
