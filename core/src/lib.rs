@@ -5,6 +5,7 @@
 //! | [`Ring`] | messages one way, from one [`Sender`] to one [`Receiver`]; named, so that it survives its processes, or between two threads |
 //! | [`Bus`] | two rings and a socket: a connection that a [`Listener`] accepts, safe against a hostile peer |
 //! | [`Region`] | named bytes of a layout of your own, with `notify` and `wait` |
+//! | [`rpc`] | calls: a [`Client`](rpc::Client) and a [`Server`](rpc::Server) over a bus, with time limits, cancelling and streams |
 //!
 //! ```
 //! use ramway::{ErrorKind, Ring};
@@ -51,9 +52,10 @@
 //! | `RAMWAY_MEMBARRIER=0` | this process does not register with `membarrier`; both sides then fence at every message |
 //! | `RAMWAY_READINESS` | `uring` or `thread`: how a [`Readiness`] descriptor is made |
 //!
-//! # Feature
+//! # Features
 //!
-//! `tokio` adds the module `ramway::tokio`: senders, receivers and regions for tasks.
+//! `tokio` adds the modules `ramway::tokio`, senders, receivers and regions for tasks, and `ramway::rpc::tokio`, a client of RPC.
+//! `tower` makes that client a `tower::Service`.
 //!
 //! Linux on 64-bit little-endian machines; the macOS backend compiles and has never been run. What is shared is a
 //! format, described to the byte in `docs/ABI.md`; [`layout`] has it as Rust types.

@@ -6,6 +6,7 @@ mod support;
 use ramway::facts::{TYPE_ID_CALL, TYPE_ID_CANCEL, TYPE_ID_REPLY};
 use ramway::rpc::{CallOptions, Client, Status};
 use ramway::{Bus, ErrorKind, Listener};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 use support::rpc::{Server, reply};
@@ -39,8 +40,11 @@ fn helper() {
     }
 }
 
+/// What it is, and how a server does it.
+type Wrong = (&'static str, fn(&mut Server));
+
 /// What a server may do wrong after it has taken call 1 (one reply) and call 2 (a stream with a window of 2).
-const WRONG: &[(&str, fn(&mut Server))] = &[
+const WRONG: &[Wrong] = &[
     ("an id that was never issued", |server| server.ok(3, b"")),
     ("the id 0", |server| server.ok(0, b"")),
     ("an id of far away", |server| server.ok(u64::MAX, b"")),
@@ -200,9 +204,9 @@ fn ten_thousand_calls_are_in_flight() {
     });
 }
 
-/// Its calls time out; the server, which knows nothing of it, goes on.
+/// A stopped process is alive: only time limits end calls to it.
 #[test]
-fn a_client_that_was_stopped_finds_its_calls_timed_out_or_answered() {
+fn calls_of_a_server_that_is_stopped_time_out_or_are_answered_later() {
     with_calls(10, |mut peer, mut client, calls| {
         peer.signal(libc::SIGSTOP);
         let short = CallOptions::new().timeout(Duration::from_millis(30));
@@ -247,21 +251,30 @@ fn in_a_fork_s_child_every_call_is_detached() {
     server.join().unwrap();
 }
 
+/// Accepts until a connector has had its answer; nobody is ever connected.
+fn refuses(listener: &Listener, connect: impl FnOnce() -> ramway::Error) {
+    let answered = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !answered.load(Ordering::SeqCst) {
+                assert!(listener.accept_timeout(Duration::from_millis(20)).is_err());
+            }
+        });
+        let error = connect();
+        answered.store(true, Ordering::SeqCst);
+        assert_eq!(error.kind(), ErrorKind::AbiMismatch, "{error}");
+    });
+}
+
 #[test]
 fn a_plain_listener_is_no_server_and_a_server_no_plain_listener() {
     let dir = Dir::new();
     let path = dir.at("plain.sock");
     let listener = Listener::builder(&path).capacity(4096).bind().unwrap();
-    let plain = std::thread::spawn(move || listener.accept_timeout(Duration::from_millis(500)).map(drop));
-    let error = Client::connector(&path).timeout(LONG).connect().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::AbiMismatch, "{error}");
-    assert!(plain.join().unwrap().is_err());
+    refuses(&listener, || Client::connector(&path).timeout(LONG).connect().unwrap_err());
     let path = dir.at("rpc.sock");
     let listener = Server::listener(&path, 4096, 1);
-    let server = std::thread::spawn(move || listener.accept_timeout(Duration::from_millis(500)).map(drop));
-    let error = Bus::connector(&path).timeout(LONG).connect().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::AbiMismatch, "{error}");
-    assert!(server.join().unwrap().is_err());
+    refuses(&listener, || Bus::connector(&path).timeout(LONG).connect().unwrap_err());
 }
 
 /// Half of the calls are cancelled while their replies are under way: each has one end, and none takes another's place.

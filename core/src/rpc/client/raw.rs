@@ -137,27 +137,28 @@ impl RawClient {
     /// `Interrupted` by a [`waker`](Self::waker), or by a signal if [so asked](Self::set_interruptible). The call goes on.
     #[inline]
     pub fn wait(&mut self, call: u64, timeout: Option<Duration>) -> Result<bool> {
-        let deadline = match timeout {
-            None => Deadline::NEVER,
-            Some(timeout) => Deadline::after(timeout),
-        };
+        if timeout == Some(Duration::ZERO) {
+            if !self.ledger.is_ready(call) {
+                self.progress_for(Some(call));
+            }
+            return Ok(self.ledger.is_ready(call));
+        }
+        let deadline = timeout.map_or(Deadline::NEVER, Deadline::after);
+        // What was queued: for want of room, it may be, and then that is waited for.
+        self.send_due();
+        let mut left = timeout.unwrap_or(Duration::MAX);
         loop {
             if self.ledger.is_ready(call) {
                 return Ok(true);
             }
-            let more = self.progress_for(Some(call));
-            if self.ledger.is_ready(call) {
-                return Ok(true);
-            }
-            let left = match timeout {
-                None => Duration::MAX,
-                Some(_) => match deadline.left() {
-                    Some(left) => left,
-                    None => return Ok(false),
-                },
-            };
-            if !more {
-                self.wait_for_news(left)?;
+            // Before anything is received: mostly nothing has come yet, and to find that out costs more than the first polls.
+            self.wait_for_news(left)?;
+            self.progress_for(Some(call));
+            if timeout.is_some() {
+                match deadline.left() {
+                    Some(now) => left = now,
+                    None => return Ok(self.ledger.is_ready(call)),
+                }
             }
         }
     }
