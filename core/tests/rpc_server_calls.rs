@@ -360,16 +360,16 @@ fn what_does_not_end_in_time_is_cancelled_and_who_does_not_read_is_abandoned() {
     let mut calls = None;
     let server = Running::start(|server| server.capacity(1 << 14), |server| calls = Some(held(server)));
     let calls = calls.unwrap();
-    let (mut waits, mut hangs, mut deaf) = (server.caller(), server.caller(), server.caller());
+    let (mut waits, mut hangs, mut full) = (server.caller(), server.caller(), server.caller());
     let id = waits.call(1, b"");
     let call = calls.recv_timeout(LONG).unwrap();
     hangs.call(1, b"");
     let hung = calls.recv_timeout(LONG).unwrap();
     // Its replies are longer than its ring.
     for _ in 0..10 {
-        deaf.call(7, &[0; 3000]);
+        full.call(7, &[0; 3000]);
     }
-    eventually("they are made", || deaf.bus.sender().unwrap().is_empty());
+    eventually("they are made", || full.bus.sender().unwrap().is_empty());
     let (tell, told) = mpsc::channel();
     call.cancellation().on_cancel(move || tell.send(()).unwrap());
     let answers = std::thread::spawn(move || {
@@ -380,7 +380,7 @@ fn what_does_not_end_in_time_is_cancelled_and_who_does_not_read_is_abandoned() {
     assert_eq!(waits.reply().head(), (id, false, Status::Cancelled as u32));
     assert_eq!(waits.end(), ErrorKind::Closed);
     assert_eq!(hangs.end(), ErrorKind::PeerDead, "its call may have run");
-    assert_eq!(deaf.end(), ErrorKind::PeerDead, "some replies were never sent");
+    assert_eq!(full.end(), ErrorKind::PeerDead, "some replies were never sent");
     server.ends();
     answers.join().unwrap();
     assert!(hung.is_cancelled());

@@ -16,7 +16,7 @@ pub(super) struct Watched {
     writes: bool,
 }
 
-/// Everything is looked at whatever is reported.
+/// A round is for all of them, whatever is reported.
 const TOKEN: u64 = 0;
 
 impl Server {
@@ -41,7 +41,7 @@ impl Server {
         Ok(self.set.as_ref().expect("made above").as_fd())
     }
 
-    /// Has the descriptor become readable at the next thing to do; there was nothing when it was last looked.
+    /// Has the descriptor become readable when there is something to do: there was nothing in the last round.
     pub(super) fn arm(&mut self) -> Result<()> {
         let Some(set) = &self.set else { return Ok(()) };
         let mut busy = false;

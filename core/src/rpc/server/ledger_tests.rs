@@ -261,12 +261,12 @@ mod all_orders {
     }
 
     /// A world with its ledger at hand.
-    struct Turn {
+    struct Next {
         world: World,
         ledger: Ledger<()>,
     }
 
-    impl Turn {
+    impl Next {
         fn of(world: &World) -> Self {
             Self { world: world.clone(), ledger: restore(&world.ledger, world.limits.1) }
         }
@@ -312,52 +312,52 @@ mod all_orders {
     fn server(world: &World) -> Vec<World> {
         let mut next = Vec::new();
         // Publishes what was parked, then the answer that is not parked.
-        let mut turn = Turn::of(world);
-        while let Some(parked) = turn.ledger.first_parked() {
+        let mut then = Next::of(world);
+        while let Some(parked) = then.ledger.first_parked() {
             let (id, element, status) = (parked.id, parked.element, parked.reply.status);
-            if !turn.send(id, element, status) {
+            if !then.send(id, element, status) {
                 break;
             }
-            turn.ledger.unpark();
+            then.ledger.unpark();
         }
-        turn.send_refusal();
-        next.push(turn.done());
+        then.send_refusal();
+        next.push(then.done());
         // Takes a frame.
         if world.ledger.refusal.is_none() && !world.up.is_empty() {
-            let mut turn = Turn::of(world);
-            match turn.world.up.remove(0) {
+            let mut then = Next::of(world);
+            match then.world.up.remove(0) {
                 Up::Call(window) => {
-                    let id = turn.ledger.last_id + 1;
-                    match turn.ledger.admit(id, false).unwrap() {
-                        Admission::Yes if turn.ledger.copy(1) => {
-                            turn.ledger.open(id, Open::new(window, 1, None, ()));
-                            turn.world.runs.insert(id, 0);
+                    let id = then.ledger.last_id + 1;
+                    match then.ledger.admit(id, false).unwrap() {
+                        Admission::Yes if then.ledger.copy(1) => {
+                            then.ledger.open(id, Open::new(window, 1, None, ()));
+                            then.world.runs.insert(id, 0);
                         }
-                        Admission::Yes => turn.ledger.refuse(id, Status::Overloaded),
-                        Admission::No(status) => turn.ledger.refuse(id, status),
+                        Admission::Yes => then.ledger.refuse(id, Status::Overloaded),
+                        Admission::No(status) => then.ledger.refuse(id, status),
                     }
-                    turn.send_refusal();
+                    then.send_refusal();
                 }
-                Up::Cancel(id) => drop(turn.ledger.cancel(id).unwrap().is_some()),
-                Up::Credit(id) => drop(turn.ledger.credit(id, 1).unwrap().is_some()),
+                Up::Cancel(id) => drop(then.ledger.cancel(id).unwrap().is_some()),
+                Up::Credit(id) => drop(then.ledger.credit(id, 1).unwrap().is_some()),
             }
-            next.push(turn.done());
+            next.push(then.done());
         }
         // A handler ends, or has an element.
         for (&id, &elements) in &world.runs {
-            let mut turn = Turn::of(world);
-            turn.world.runs.remove(&id);
-            turn.end(id, if world.ledger.open[&id].0 > 0 { STATUS_OK } else { body(1) });
-            next.push(turn.done());
-            let mut turn = Turn::of(world);
-            if elements < 2 && turn.ledger.get(id).is_some_and(|open| open.window > 0 && open.may_go_on()) {
-                *turn.world.runs.get_mut(&id).unwrap() += 1;
-                turn.ledger.get(id).unwrap().credit -= 1;
-                let is_sent = !turn.ledger.must_park() && turn.send(id, true, Status::Ok);
-                if !is_sent && !turn.ledger.park_element(id, body(1)) {
-                    turn.ledger.stop(id, Status::ReplyTooLarge);
+            let mut then = Next::of(world);
+            then.world.runs.remove(&id);
+            then.end(id, if world.ledger.open[&id].0 > 0 { STATUS_OK } else { body(1) });
+            next.push(then.done());
+            let mut then = Next::of(world);
+            if elements < 2 && then.ledger.get(id).is_some_and(|open| open.window > 0 && open.may_go_on()) {
+                *then.world.runs.get_mut(&id).unwrap() += 1;
+                then.ledger.get(id).unwrap().credit -= 1;
+                let is_sent = !then.ledger.must_park() && then.send(id, true, Status::Ok);
+                if !is_sent && !then.ledger.park_element(id, body(1)) {
+                    then.ledger.stop(id, Status::ReplyTooLarge);
                 }
-                next.push(turn.done());
+                next.push(then.done());
             }
         }
         next.retain(|other| other != world);

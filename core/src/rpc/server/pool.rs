@@ -281,7 +281,7 @@ mod tests {
             queues.push(2, n);
         }
         assert_eq!(order(&mut queues, 5), [1, 2, 1, 2, 1]);
-        // One of each ends: it is the other one's turn to have three.
+        // One of client 1 ends: client 2 may have three.
         queues.ended(1);
         assert_eq!(queues.pop(5).unwrap().0, 2);
         queues.ended(2);

@@ -38,7 +38,7 @@ impl Server {
             }
         }
         if self.policy == WaitPolicy::Spin {
-            // The next round looks at the rest: clocks, new clients, and whether the others live.
+            // The next round does the rest: clocks, new clients, and whether the others live.
             std::thread::yield_now();
             return Ok(());
         }
