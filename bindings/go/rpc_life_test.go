@@ -476,10 +476,18 @@ func TestOneClientHasHalfOfThePoolWhileOthersWait(t *testing.T) {
 	for id := range uint64(3) {
 		modest.put(typeIDCall, id+1, rpcWords("m", 0, 0, 1, 0))
 	}
-	eventually(t, "the other one waits", func() bool {
+	eventually(t, "16 calls of the one and 3 of the other wait", func() bool {
 		s.pool.mu.Lock()
 		defer s.pool.mu.Unlock()
-		return len(s.pool.waiting) == 2
+		waiting := map[int]bool{}
+		for _, c := range s.pool.waiting {
+			n := 0
+			for task := c.first; task != nil; task = task.after {
+				n++
+			}
+			waiting[n] = true
+		}
+		return waiting[16] && waiting[3]
 	})
 	got := ""
 	for range 4 {
