@@ -421,7 +421,7 @@ namespace Ramway.Tests
             Check.That(started.Skip(4).SequenceEqual(second.Take(2)), "then b has its half");
             pool.Release(a);
             Check.Equal(7, started.Count, "a place is used");
-            Check.That(started[6] == first[4], "a has less than half, so it is its turn");
+            Check.That(started[6] == first[4], "a has less than half, so it is next");
             Check.That(pool.Remove(a, first[5]) && !pool.Remove(a, first[5]) && !pool.Remove(a, first[0]), "taken out");
             pool.Release(b);
             pool.Release(b);

@@ -13,8 +13,8 @@ namespace Ramway
     }
 
     /// <summary>
-    /// The places for handlers that run, a fixed number for all clients: who waits is served in turn, and while others wait no client has
-    /// more than half of them, rounded up. It keeps nothing of calls that are taken out. For any number of threads.
+    /// The places for handlers that run, a fixed number for all clients: clients that wait are served round-robin, and while others
+    /// wait no client has more than half of them, rounded up. It keeps nothing of calls that are taken out. For any number of threads.
     /// </summary>
     internal sealed class HandlerPool
     {
@@ -22,7 +22,7 @@ namespace Ramway
         private readonly int places;
         private readonly System.Action<ServerCall> start;
         // Clients with calls that wait, the next one first.
-        private readonly LinkedList<PoolShare> turns = new LinkedList<PoolShare>();
+        private readonly LinkedList<PoolShare> queued = new LinkedList<PoolShare>();
         private int running;
 
         /// <param name="places">How many handlers run at a time.</param>
@@ -41,7 +41,7 @@ namespace Ramway
                 call.PoolNode = share.Waiting.AddLast(call);
                 if (share.Node.List == null)
                 {
-                    turns.AddLast(share.Node);
+                    queued.AddLast(share.Node);
                 }
                 Fill();
             }
@@ -80,8 +80,8 @@ namespace Ramway
                 TakeOut(share, call);
                 if (share.Node.List != null)
                 {
-                    turns.Remove(share.Node);
-                    turns.AddLast(share.Node);
+                    queued.Remove(share.Node);
+                    queued.AddLast(share.Node);
                 }
                 running++;
                 share.Running++;
@@ -89,10 +89,10 @@ namespace Ramway
             }
         }
 
-        /// <summary>Whose turn it is: of those that have less than half, the first; where only one waits, that one.</summary>
+        /// <summary>Which client is next: of those that have less than half, the first; where only one waits, that one.</summary>
         private PoolShare? Next()
         {
-            LinkedListNode<PoolShare>? first = turns.First;
+            LinkedListNode<PoolShare>? first = queued.First;
             if (first == null || first.Next == null)
             {
                 return first?.Value;
@@ -113,7 +113,7 @@ namespace Ramway
             call.PoolNode = null;
             if (share.Waiting.Count == 0)
             {
-                turns.Remove(share.Node);
+                queued.Remove(share.Node);
             }
         }
     }

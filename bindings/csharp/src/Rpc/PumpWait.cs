@@ -56,7 +56,7 @@ namespace Ramway
             }
         }
 
-        /// <summary>Before a look at what the nudges are about.</summary>
+        /// <summary>Before a check of what the nudges are about.</summary>
         internal void Clear()
         {
             Volatile.Write(ref nudged, 0);

@@ -356,7 +356,7 @@ namespace Ramway
                         ledger.Expire(now);
                         wakes = Changed(false);
                     }
-                    // Look and register are one step under the lock: whoever decides the call, or leaves, finds this one.
+                    // Checking and registering are one step under the lock: whoever decides the call, or leaves, finds this one.
                     over = call.HasNews || now >= until || token.IsCancellationRequested;
                     leads = !over && !pumping && !threaded;
                     if (leads)
@@ -458,7 +458,7 @@ namespace Ramway
             await waker.Task.ConfigureAwait(false);
         }
 
-        /// <summary>One look at what has come, if nobody else looks.</summary>
+        /// <summary>One check of what has come, if nobody else receives.</summary>
         internal void Poll()
         {
             List<IWaker>? wakes;
@@ -504,7 +504,7 @@ namespace Ramway
             return news;
         }
 
-        /// <summary>Has whoever waits for a call look at its token.</summary>
+        /// <summary>Has whoever waits for a call check its token.</summary>
         private void WakeFor(ClientCall call)
         {
             IWaker? waker;

@@ -4,7 +4,7 @@ using System.Buffers.Binary;
 namespace Ramway
 {
     /// <summary>
-    /// The bytes of RPC frames (ABI.md, section 20): what is written before a body, and what of a received frame is believed. A
+    /// The bytes of RPC frames (ABI.md, section 20): what is written before a body, and how a received frame is checked. A
     /// received frame lies in memory that the other side can write: its header is copied first, and lengths are checked on the copy.
     /// </summary>
     internal static class RpcFrames

@@ -262,7 +262,7 @@ namespace Ramway
             Changed();
         }
 
-        /// <summary>A shutdown that waits is to look again.</summary>
+        /// <summary>A shutdown that waits is to check again.</summary>
         internal void Changed()
         {
             lock (gate)

@@ -26,8 +26,8 @@ namespace Ramway
         /// <summary>The client takes nothing more; the pump ends the connection.</summary>
         private bool txDead;
 
-        /// <summary>How many elements a handler gives before others have their turn.</summary>
-        private const int ElementsPerTurn = Facts.RpcFramesPerRound;
+        /// <summary>How many elements a handler gives before other calls run.</summary>
+        private const int ElementsPerRun = Facts.RpcFramesPerRound;
 
         internal ServerConnection(RpcServer server, Bus bus, RpcServerOptions options)
         {
@@ -66,7 +66,7 @@ namespace Ramway
         }
 
         /// <summary>
-        /// For the pump: writes what is parked, takes what has come, at most a round's frames, and looks at the deadlines. Then what to
+        /// For the pump: writes what is parked, takes what has come, at most a round's frames, and checks the deadlines. Then what to
         /// wait for. False: the connection is over.
         /// </summary>
         internal bool Round(List<RingEnd> ends, ref bool more, ref long next)
@@ -370,7 +370,7 @@ namespace Ramway
 
         /// <summary>
         /// For the pump: the end of the connection. It is closed only if every CALL that was taken has its reply, so that the client
-        /// may believe that what has none was not run; else it is abandoned. What runs is told to stop, and its replies are dropped.
+        /// may conclude that what has none was not run; else it is abandoned. What runs is told to stop, and its replies are dropped.
         /// </summary>
         internal void End()
         {
@@ -563,7 +563,7 @@ namespace Ramway
                     {
                         break;
                     }
-                    After after = Offer(call, call.Elements.Current, given == ElementsPerTurn);
+                    After after = Offer(call, call.Elements.Current, given == ElementsPerRun);
                     if (after == After.Pause)
                     {
                         LeavePlace(placed);
@@ -602,8 +602,8 @@ namespace Ramway
             LeavePlace(placed);
         }
 
-        /// <summary>Sends an element, or keeps it. turn: the handler's turn is over, and it waits for its next one.</summary>
-        private After Offer(ServerCall call, ReadOnlyMemory<byte> body, bool turn)
+        /// <summary>Sends an element, or keeps it. last: the handler's run is over, and it waits for a place again.</summary>
+        private After Offer(ServerCall call, ReadOnlyMemory<byte> body, bool last)
         {
             lock (gate)
             {
@@ -632,7 +632,7 @@ namespace Ramway
                 {
                     return After.Pause;
                 }
-                if (turn)
+                if (last)
                 {
                     Resume(call);
                     return After.Pause;

@@ -180,7 +180,7 @@ namespace Ramway
             call.RequestBytes = 0;
             if (call.Cancelled)
             {
-                // Whatever the handler gave: the client does not look.
+                // Whatever the handler gave: the client drops it.
                 status = call.TimedOut && !call.Begun ? RpcStatus.TimedOut : RpcStatus.Cancelled;
             }
             bool hasBody = status == RpcStatus.Ok || status == RpcStatus.Application || status == RpcStatus.HandlerFailed;

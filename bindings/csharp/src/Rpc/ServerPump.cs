@@ -4,7 +4,7 @@ using Ramway.Sys;
 
 namespace Ramway
 {
-    /// <summary>A thread that receives from several clients of a server, a round's frames from each in turn.</summary>
+    /// <summary>A thread that receives from several clients of a server, a round's frames from each, one after the other.</summary>
     internal sealed class ServerPump
     {
         private readonly RpcServer server;
