@@ -1,27 +1,24 @@
 // A client of RPC, and its commands.
 
+import dev.ramway.CallOptions
 import dev.ramway.ErrorKind
 import dev.ramway.RpcException
 import dev.ramway.RpcReply
 import dev.ramway.RpcStatus
+import dev.ramway.RpcStream
+import dev.ramway.TimedOutException
 import dev.ramway.WaitMode
 import dev.ramway.kotlin.CallOptionsBuilder
 import dev.ramway.kotlin.RpcClient
 import dev.ramway.kotlin.RpcPending
-import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
-import kotlinx.coroutines.cancelAndJoin
-import kotlinx.coroutines.channels.Channel
-import kotlinx.coroutines.channels.ReceiveChannel
-import kotlinx.coroutines.flow.Flow
-import kotlinx.coroutines.flow.buffer
-import kotlinx.coroutines.flow.produceIn
-import kotlinx.coroutines.job
+import kotlinx.coroutines.runInterruptible
 import kotlinx.coroutines.withTimeoutOrNull
 import java.util.TreeMap
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.microseconds
 import kotlin.time.Duration.Companion.milliseconds
+import kotlin.time.toJavaDuration
 
 fun waitMode(line: Line): WaitMode = WaitMode.valueOf((line.text("wait") ?: "hybrid").uppercase())
 
@@ -135,10 +132,10 @@ private class Tally {
 /** A call that was started. */
 private class Kept(val row: Row, val request: Request, val pending: RpcPending)
 
-/** A stream that is collected one element at a time, and how far. */
-private class Reading(flow: Flow<RpcReply>, private val seq: Long, private val size: Int, private val count: Long, private val code: Int) {
-    private val scope = CoroutineScope(Dispatchers.Default)
-    private val elements: ReceiveChannel<RpcReply> = flow.buffer(Channel.RENDEZVOUS).produceIn(scope)
+/** A stream that is read one element at a time, and how far: the Java port's, because a flow takes as it is collected. */
+private class Reading(
+    private val stream: RpcStream, private val seq: Long, private val size: Int, private val count: Long, private val code: Int,
+) {
     private var received = 0L
     var ended = false
         private set
@@ -149,7 +146,7 @@ private class Reading(flow: Flow<RpcReply>, private val seq: Long, private val s
 
     /** Receives one element, and says how many that were: none where the stream has ended. Null: the time is over. */
     suspend fun next(tally: Tally, limit: Duration): Int? {
-        val result = withTimeoutOrNull(limit) { elements.receiveCatching() } ?: return null
+        val result = runInterruptible(Dispatchers.IO) { runCatching { stream.next(limit.toJavaDuration()) } }
         result.getOrNull()?.let {
             same(seq, "element", bytes(seq + received, size), it.body())
             received++
@@ -162,6 +159,7 @@ private class Reading(flow: Flow<RpcReply>, private val seq: Long, private val s
                 if (code != 0) throw Bad(seq, "it is complete in place of an error")
                 tally.add("Ok")
             }
+            is TimedOutException -> return null
             is RpcException -> {
                 if (statusOf(failure) == RpcStatus.APPLICATION) {
                     whole()
@@ -175,7 +173,7 @@ private class Reading(flow: Flow<RpcReply>, private val seq: Long, private val s
         return 0
     }
 
-    suspend fun cancel() = scope.coroutineContext.job.cancelAndJoin()
+    fun cancel() = stream.close()
 }
 
 class RpcCalls private constructor(private val client: RpcClient) {
@@ -298,11 +296,11 @@ class RpcCalls private constructor(private val client: RpcClient) {
         val (most, deadline) = listOf("window", "deadline").map { line.number(it) }
         line.end()
         for (seq in first until first + number) {
-            val flow = client.stream(4, words(count, size, code, seq.toInt())) {
-                most?.let { window = it.toInt() }
-                deadline?.let { timeout = it.microseconds }
-            }
-            streams += Reading(flow, seq, size, count.toUInt().toLong(), code)
+            var options = CallOptions.DEFAULT
+            most?.let { options = options.withWindow(it.toInt()) }
+            deadline?.let { options = options.withTimeout(it.microseconds.toJavaDuration()) }
+            val stream = client.blocking.stream(4, words(count, size, code, seq.toInt()), options)
+            streams += Reading(stream, seq, size, count.toUInt().toLong(), code)
         }
         say("started count=$number")
     }
@@ -322,7 +320,7 @@ class RpcCalls private constructor(private val client: RpcClient) {
         tally.print("streamed received=$received")
     }
 
-    private suspend fun cancel(line: Line) {
+    private fun cancel(line: Line) {
         line.end()
         val count = streams.size + kept.size
         streams.forEach { it.cancel() }
