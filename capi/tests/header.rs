@@ -26,6 +26,9 @@ fn the_committed_header_is_fresh() {
         "peers",
         "inbox",
         "outbox",
+        "rpc/mod",
+        "rpc/reply",
+        "rpc/client",
         "inline",
         "version",
     ];

@@ -103,7 +103,8 @@ impl CallError {
     }
 
     /// What this side says. `sent`: its CALL was published, or part of it may have been.
-    pub(crate) fn of_error(error: Error, sent: bool) -> Self {
+    #[doc(hidden)] // for the bindings; not part of the stable API
+    pub fn of_error(error: Error, sent: bool) -> Self {
         // A server closes only when every call that it took has its reply: what has none was not taken.
         let may_have_run = sent && error.kind() != ErrorKind::Closed;
         Self { cause: Cause::Error(error), may_have_run }
