@@ -1,7 +1,9 @@
 //! The side that calls.
 
 use crate::exclusive::{Entered, Exclusive, Wakes};
-use crate::options::{RAMWAY_FOREVER, RAMWAY_NO_MEMBARRIER, RAMWAY_TRY, Versioned, duration, limit, name, read, wait_policy};
+use crate::options::{
+    RAMWAY_FOREVER, RAMWAY_NO_MEMBARRIER, RAMWAY_TRY, Versioned, duration, limit, name, read, wait_policy,
+};
 use crate::peers::checked;
 use crate::rpc::reply::{fill, ramway_rpc_call_options, ramway_rpc_reply};
 use crate::sender::array;
@@ -161,13 +163,7 @@ impl Inside {
     }
 
     /// Makes a call and waits for its end.
-    fn call(
-        &mut self,
-        waker: &ClientWaker,
-        method: u32,
-        body: &[u8],
-        options: &CallOptions<'_>,
-    ) -> CallResult<Reply> {
+    fn call(&mut self, waker: &ClientWaker, method: u32, body: &[u8], options: &CallOptions<'_>) -> CallResult<Reply> {
         let number = self.raw.start(method, body, options, false)?;
         loop {
             if let Err(error) = self.wait(waker, number, None) {
@@ -481,8 +477,7 @@ pub unsafe extern "C" fn ramway_rpc_ping(
     guard(|| {
         // SAFETY: the caller's.
         let (handle, options) = unsafe { (from(client)?, call_options(options)?) };
-        let outcome =
-            handle.enter(WHAT)?.call(handle.waker(), METHOD_PING, &[], &options);
+        let outcome = handle.enter(WHAT)?.call(handle.waker(), METHOD_PING, &[], &options);
         outcome.map(drop).map_err(|error| Failure::Core(error.into()))
     })
 }

@@ -273,6 +273,26 @@ impl Call {
         self.try_send(body)
     }
 
+    /// [`send`](Self::send) that waits for at most `timeout`, then `TimedOut`.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub fn send_timeout(&mut self, body: impl Into<Vec<u8>>, timeout: Duration) -> Result<()> {
+        self.check_stream()?;
+        let Some(until) = Instant::now().checked_add(timeout) else { return self.send(body) };
+        {
+            let mut inner = self.state.lock();
+            while !inner.ready && !self.state.is_stopped() {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(ErrorKind::TimedOut.into());
+                }
+                (inner, _) = self.state.changed.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        self.try_send(body)
+    }
+
     /// Waits until another element can be sent.
     ///
     /// # Errors
