@@ -10,8 +10,8 @@ use std::ptr::{null as nothing, null_mut};
 /// In `ramway_rpc_reply.status`: the server did not say how the call ended; `error` says why.
 pub const RAMWAY_RPC_NO_STATUS: u32 = 0xFFFFFFFF;
 
-/// How a call ended, or an element of its stream. What a call of this library writes into one, it writes also where it fails, so
-/// that it can always be read, and freed by `ramway_rpc_reply_free`.
+/// How a call ended, or an element of its stream. A call of this library that takes one fills it however it ends: free it by
+/// `ramway_rpc_reply_free` also after a failure, whose text it may hold.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ramway_rpc_reply {

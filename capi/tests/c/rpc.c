@@ -422,7 +422,9 @@ static void callbacks(void) {
     CHECK(seen.ends == CALLS && seen.sum == CALLS * (CALLS - 1) / 2 && seen.failed == 0);
     CHECK(ramway_rpc_due_ns(client) == RAMWAY_FOREVER);
     CHECK_STATUS(ramway_rpc_wait(client, waited, RAMWAY_TRY, &reply), RAMWAY_INVALID_ARGUMENT);
+    ramway_rpc_reply_free(&reply);
     CHECK_STATUS(ramway_rpc_wait(client, 12345678, RAMWAY_TRY, &reply), RAMWAY_INVALID_ARGUMENT);
+    ramway_rpc_reply_free(&reply);
 
     /* One that is cancelled in the callback of another: its own is not called. */
     CHECK_OK(ramway_rpc_start(client, KEEP, &i, sizeof i, NULL, add, &seen, &seen.other));
@@ -511,6 +513,7 @@ static void limits(void) {
     CHECK_OK(ramway_rpc_cancel(client, call));
     CHECK_OK(ramway_rpc_cancel(client, call));
     CHECK_STATUS(ramway_rpc_wait(client, call, RAMWAY_TRY, &reply), RAMWAY_INVALID_ARGUMENT);
+    ramway_rpc_reply_free(&reply);
     CHECK(hear() == 'x');
     settles(client);
     CHECK_OK(ramway_rpc_close(client));
