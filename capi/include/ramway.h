@@ -1218,8 +1218,8 @@ typedef struct ramway_undelivered {
 } ramway_undelivered;
 
 /**
- * How a call ended, or an element of its stream. What a call of this library writes into one, it writes also where it fails, so
- * that it can always be read, and freed by `ramway_rpc_reply_free`.
+ * How a call ended, or an element of its stream. A call of this library that takes one fills it however it ends: free it by
+ * `ramway_rpc_reply_free` also after a failure, whose text it may hold.
  */
 typedef struct ramway_rpc_reply {
     /**
@@ -2629,8 +2629,9 @@ enum ramway_status ramway_rpc_call(struct ramway_rpc_client *client,
  * Sends a request and gives the call that is under way: `*call` is its number. It does not wait: what cannot be sent yet, because the
  * server's limit of calls in flight is reached or the ring is full, is kept, and sent in order.
  *
- * Its end is told to `done`, once, with `user` as it is, by `ramway_rpc_poll`; `reply` is valid during the callback only. Or `done` is
- * null, and `ramway_rpc_wait` gives it. With a callback `call` may be null. Every call that was started is to be waited for, polled for,
+ * Its end is told to `done`, once, with `user` as it is, by `ramway_rpc_poll`. `reply` is valid during the callback; who keeps it copies the
+ * struct, sets the original's `owner` to null, and frees the copy. Or `done` is null, and `ramway_rpc_wait` gives it. With a callback `call`
+ * may be null. Every call that was started is to be waited for, polled for,
  * or cancelled.
  *
  * `RAMWAY_TOO_LARGE`, or how the connection ended. The call was not made then, and `done` is not called.
@@ -2640,7 +2641,7 @@ enum ramway_status ramway_rpc_start(struct ramway_rpc_client *client,
                                     const void *body,
                                     size_t len,
                                     const struct ramway_rpc_call_options *options,
-                                    void (*done)(uint64_t call, const struct ramway_rpc_reply *reply, void *user),
+                                    void (*done)(uint64_t call, struct ramway_rpc_reply *reply, void *user),
                                     void *user,
                                     uint64_t *call);
 
@@ -2654,9 +2655,7 @@ enum ramway_status ramway_rpc_start_stream(struct ramway_rpc_client *client,
                                            const void *body,
                                            size_t len,
                                            const struct ramway_rpc_call_options *options,
-                                           void (*done)(uint64_t call,
-                                                        const struct ramway_rpc_reply *reply,
-                                                        void *user),
+                                           void (*done)(uint64_t call, struct ramway_rpc_reply *reply, void *user),
                                            void *user,
                                            uint64_t *call);
 
@@ -2841,7 +2840,8 @@ enum ramway_status ramway_rpc_request_reply(struct ramway_rpc_request *request,
 /**
  * `ramway_rpc_request_reply` that has the reply written in place, where there is room: `write` gets `len` bytes that hold anything, and says
  * how many of them, from the first one on, are the reply. It is called before this returns, or not at all if a reply of `len` bytes can never
- * be sent: the caller gets `RAMWAY_RPC_REPLY_TOO_LARGE` then.
+ * be sent: the caller gets `RAMWAY_RPC_REPLY_TOO_LARGE` then. Where it gives `SIZE_MAX` the request is not answered, and this is
+ * `RAMWAY_INTERRUPTED`.
  */
 enum ramway_status ramway_rpc_request_reply_with(struct ramway_rpc_request *request,
                                                  size_t len,

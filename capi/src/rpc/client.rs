@@ -58,7 +58,7 @@ unsafe impl Versioned for ramway_rpc_client_options {
 }
 const _: () = assert!(size_of::<ramway_rpc_client_options>() == 3 * 8 + 2 * 4 + 8 + 2 * 4);
 
-type Done = unsafe extern "C" fn(call: u64, reply: *const ramway_rpc_reply, user: *mut c_void);
+type Done = unsafe extern "C" fn(call: u64, reply: *mut ramway_rpc_reply, user: *mut c_void);
 
 /// Who is told of a call.
 struct Callback {
@@ -288,8 +288,9 @@ unsafe fn start(
 /// Sends a request and gives the call that is under way: `*call` is its number. It does not wait: what cannot be sent yet, because the
 /// server's limit of calls in flight is reached or the ring is full, is kept, and sent in order.
 ///
-/// Its end is told to `done`, once, with `user` as it is, by `ramway_rpc_poll`; `reply` is valid during the callback only. Or `done` is
-/// null, and `ramway_rpc_wait` gives it. With a callback `call` may be null. Every call that was started is to be waited for, polled for,
+/// Its end is told to `done`, once, with `user` as it is, by `ramway_rpc_poll`. `reply` is valid during the callback; who keeps it copies the
+/// struct, sets the original's `owner` to null, and frees the copy. Or `done` is null, and `ramway_rpc_wait` gives it. With a callback `call`
+/// may be null. Every call that was started is to be waited for, polled for,
 /// or cancelled.
 ///
 /// `RAMWAY_TOO_LARGE`, or how the connection ended. The call was not made then, and `done` is not called.
@@ -300,7 +301,7 @@ pub unsafe extern "C" fn ramway_rpc_start(
     body: *const c_void,
     len: usize,
     options: *const ramway_rpc_call_options,
-    done: Option<unsafe extern "C" fn(call: u64, reply: *const ramway_rpc_reply, user: *mut c_void)>,
+    done: Option<unsafe extern "C" fn(call: u64, reply: *mut ramway_rpc_reply, user: *mut c_void)>,
     user: *mut c_void,
     call: *mut u64,
 ) -> ramway_status {
@@ -318,7 +319,7 @@ pub unsafe extern "C" fn ramway_rpc_start_stream(
     body: *const c_void,
     len: usize,
     options: *const ramway_rpc_call_options,
-    done: Option<unsafe extern "C" fn(call: u64, reply: *const ramway_rpc_reply, user: *mut c_void)>,
+    done: Option<unsafe extern "C" fn(call: u64, reply: *mut ramway_rpc_reply, user: *mut c_void)>,
     user: *mut c_void,
     call: *mut u64,
 ) -> ramway_status {
@@ -455,7 +456,7 @@ fn run_callbacks(entered: &mut Entered<'_, Inside, ClientWaker>) -> bool {
                 }
             };
             // SAFETY: the caller's function, which does not unwind; the reply lives until it returns.
-            entered.outside(|| unsafe { done(number, &reply, user) });
+            entered.outside(|| unsafe { done(number, &raw mut reply, user) });
             reply.free();
             ran = true;
             if is_end {

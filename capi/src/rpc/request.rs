@@ -3,7 +3,8 @@
 use crate::options::{RAMWAY_FOREVER, RAMWAY_TRY, limit};
 use crate::peers::ramway_peer;
 use crate::sender::array;
-use crate::status::{Outcome, guard, guard_hot, guard_value, invalid, null, ramway_status};
+use crate::status::{Failure, Outcome, guard, guard_hot, guard_value, invalid, null, ramway_status};
+use ramway_core::ErrorKind;
 use ramway_core::rpc::{Call, Fault, IntoReply, Request, Written};
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{from_mut, null as nothing};
@@ -79,18 +80,19 @@ pub(crate) fn deferred(handler: &Handler, call: Call) {
     handler.run(Box::into_raw(Box::new(RequestHandle::Deferred(call))));
 }
 
-/// A reply that C writes in place.
-struct Filled {
-    len: usize,
+/// What C writes a reply with.
+#[derive(Clone, Copy)]
+struct Fill {
     write: unsafe extern "C" fn(to: *mut c_void, len: usize, user: *mut c_void) -> usize,
     user: *mut c_void,
 }
 
-impl IntoReply for Filled {
-    fn write_to(self, request: &mut Request<'_>) -> Written {
-        let Self { len, write, user } = self;
+impl Fill {
+    /// `None`: it failed, and has written nothing that counts.
+    fn write(self, to: &mut [u8]) -> Option<usize> {
         // SAFETY: the caller's function; so many bytes are there.
-        request.write_with(len, |to| unsafe { write(to.as_mut_ptr().cast(), to.len(), user) })
+        let used = unsafe { (self.write)(to.as_mut_ptr().cast(), to.len(), self.user) };
+        (used != usize::MAX).then_some(used)
     }
 }
 
@@ -117,6 +119,11 @@ macro_rules! ask {
     };
 }
 
+#[cold]
+fn answered() -> Failure {
+    invalid("the request was answered before: a request has one answer")
+}
+
 /// Answers a request, which is over then.
 ///
 /// # Safety
@@ -128,9 +135,7 @@ unsafe fn answer(
 ) -> Outcome {
     // SAFETY: the caller's.
     match unsafe { from(handle) }? {
-        RequestHandle::Inline { answer: Some(_), .. } => {
-            Err(invalid("the request was answered before: a request has one answer"))
-        }
+        RequestHandle::Inline { answer: Some(_), .. } => Err(answered()),
         RequestHandle::Inline { request, answer } => {
             // SAFETY: it lives as long as the handler runs.
             *answer = Some(at_once(unsafe { &mut **request }));
@@ -260,7 +265,8 @@ pub unsafe extern "C" fn ramway_rpc_request_reply(
 
 /// `ramway_rpc_request_reply` that has the reply written in place, where there is room: `write` gets `len` bytes that hold anything, and says
 /// how many of them, from the first one on, are the reply. It is called before this returns, or not at all if a reply of `len` bytes can never
-/// be sent: the caller gets `RAMWAY_RPC_REPLY_TOO_LARGE` then.
+/// be sent: the caller gets `RAMWAY_RPC_REPLY_TOO_LARGE` then. Where it gives `SIZE_MAX` the request is not answered, and this is
+/// `RAMWAY_INTERRUPTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_request_reply_with(
     request: *mut ramway_rpc_request,
@@ -269,16 +275,52 @@ pub unsafe extern "C" fn ramway_rpc_request_reply_with(
     user: *mut c_void,
 ) -> ramway_status {
     guard_hot(|| {
-        let write = write.ok_or_else(|| null("write"))?;
-        let filled = Filled { len, write, user };
-        // One of the two is called.
-        let filled = std::cell::Cell::new(Some(filled));
-        let take = || filled.take().expect("it is taken once");
+        let fill = Fill { write: write.ok_or_else(|| null("write"))?, user };
         // SAFETY: the caller's.
-        unsafe {
-            answer(request, |request| Answer::Written(take().write_to(request)), |call| call.answer_with(Ok(take())))
+        match unsafe { from(request) }? {
+            RequestHandle::Inline { answer: Some(_), .. } => Err(answered()),
+            RequestHandle::Inline { request, answer } => {
+                let mut failed = false;
+                // SAFETY: it lives as long as the handler runs.
+                let written = unsafe { &mut **request }.write_with(len, |to| {
+                    fill.write(to).unwrap_or_else(|| {
+                        failed = true;
+                        0
+                    })
+                });
+                if failed {
+                    return Err(ErrorKind::Interrupted.into());
+                }
+                *answer = Some(Answer::Written(written));
+                Ok(())
+            }
+            RequestHandle::Deferred(call) => {
+                let reply = if len <= call.longest_reply() {
+                    let mut body = vec![0; len];
+                    let used = fill.write(&mut body).ok_or(ErrorKind::Interrupted)?;
+                    body.truncate(used);
+                    Some(body)
+                } else {
+                    None
+                };
+                let over = |call: Call| match reply {
+                    Some(body) => call.reply(body),
+                    None => call.answer_with(Ok(TooLong(len))),
+                };
+                // SAFETY: the caller's.
+                unsafe { self::answer(request, |_| unreachable!("it is deferred"), over) }
+            }
         }
     })
+}
+
+/// A reply that is longer than any.
+struct TooLong(usize);
+
+impl IntoReply for TooLong {
+    fn write_to(self, request: &mut Request<'_>) -> Written {
+        request.write_with(self.0, |_| 0)
+    }
 }
 
 /// # Safety

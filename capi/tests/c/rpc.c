@@ -353,7 +353,7 @@ struct seen {
     int again;
 };
 
-static void add(uint64_t call, const ramway_rpc_reply *reply, void *user) {
+static void add(uint64_t call, ramway_rpc_reply *reply, void *user) {
     struct seen *seen = user;
     uint32_t value;
     CHECK(call != 0);
@@ -371,7 +371,7 @@ static void add(uint64_t call, const ramway_rpc_reply *reply, void *user) {
 }
 
 /* In a callback calls are started and cancelled; what waits is Busy. */
-static void starts_another(uint64_t call, const ramway_rpc_reply *reply, void *user) {
+static void starts_another(uint64_t call, ramway_rpc_reply *reply, void *user) {
     struct seen *seen = user;
     ramway_rpc_reply other;
     uint32_t value = 5;

@@ -197,6 +197,13 @@ impl Call {
         self.window > 0
     }
 
+    /// No reply with its metadata is longer, whatever the capacity: a bound for those who prepare one. For the bindings; not part of
+    /// the stable API.
+    #[doc(hidden)]
+    pub fn longest_reply(&self) -> usize {
+        self.longest
+    }
+
     /// Whether the call was cancelled, its time is over or its client is gone. It is still to be answered, or dropped: only then
     /// the client has its place back.
     pub fn is_cancelled(&self) -> bool {
