@@ -58,13 +58,15 @@ for cxx in "${cpp_compilers[@]}"; do
         echo "#include \"$header\"" >"$out/alone.cpp"
         try "$header alone, $cxx c++17" "$cxx" -std=c++17 "${warn[@]}" -I../include -fsyntax-only "$out/alone.cpp"
     done
-    for header in ramway.h ramway_inline.h ramway.hpp ramway/inline_topic.h ramway/{bus,inbox,options,outbox,peer,receiver,region,result,segments,select,sender,tensor,topic}.hpp; do
+    for header in ramway.h ramway_inline.h ramway.hpp ramway/inline_topic.h ramway/{bus,inbox,options,outbox,peer,receiver,region,result,rpc,rpc_client,rpc_server,segments,select,sender,tensor,topic}.hpp; do
         echo "#include \"$header\"" >"$out/alone.cpp"
         for standard in c++20 $([ $header = ramway.hpp ] && echo c++23); do
             try "$header alone, $cxx $standard" "$cxx" -std=$standard "${warn[@]}" -I../include -fsyntax-only "$out/alone.cpp"
         done
     done
-    try "ramway.hpp without exceptions, $cxx" "$cxx" "${flags_cpp[@]}" -fno-exceptions -fsyntax-only cpp/api.cpp
+    for test in api rpc; do
+        try "ramway.hpp without exceptions, $test, $cxx" "$cxx" "${flags_cpp[@]}" -fno-exceptions -fsyntax-only cpp/$test.cpp
+    done
 done
 
 # ---- every exported function occurs in the test for null ----
@@ -92,7 +94,7 @@ for i in "${!c_compilers[@]}"; do
     fi
 done
 [ -n "$san_c" ] || echo 'no compiler has sanitizers here'
-for test in null ring tensor twin wake region_bus peers topic twin_topic topic_peers select many; do
+for test in null ring tensor twin wake region_bus peers topic twin_topic topic_peers select many rpc; do
     for cc in "${c_compilers[@]}"; do
         try "compile $test, $cc" "$cc" "${flags_c[@]}" -O2 c/$test.c -o "$out/$test" "${link[@]}"
         try "$test, $cc" "$out/$test"
@@ -101,7 +103,7 @@ for test in null ring tensor twin wake region_bus peers topic twin_topic topic_p
     try "compile $test, $san_c, sanitized" "$san_c" "${flags_c[@]}" "${san[@]}" c/$test.c -o "$out/$test-san" "${link[@]}"
     try "$test, $san_c, sanitized" "$out/$test-san"
 done
-for test in api topic many; do
+for test in api topic many rpc; do
     for cxx in "${cpp_compilers[@]}"; do
         try "compile $test.cpp, $cxx" "$cxx" "${flags_cpp[@]}" -O2 cpp/$test.cpp -o "$out/$test-cpp" "${link[@]}"
         try "$test.cpp, $cxx" "$out/$test-cpp"
