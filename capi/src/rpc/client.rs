@@ -253,21 +253,28 @@ pub unsafe extern "C" fn ramway_rpc_call(
     }
 }
 
+/// A request as C gives it.
+struct Asked {
+    method: u32,
+    body: *const c_void,
+    len: usize,
+    options: *const ramway_rpc_call_options,
+    is_stream: bool,
+}
+
 /// # Safety
 /// As for the calls that are made of it.
 unsafe fn start(
     client: *mut ramway_rpc_client,
-    method: u32,
-    body: (*const c_void, usize),
-    options: *const ramway_rpc_call_options,
+    asked: &Asked,
     done: Option<Done>,
     user: *mut c_void,
     call: *mut u64,
-    is_stream: bool,
 ) -> ramway_status {
     guard(|| {
+        let Asked { method, body, len, options, is_stream } = *asked;
         // SAFETY: the caller's.
-        let (handle, body) = unsafe { (from(client)?, array(body.0.cast::<u8>(), body.1, "body")?) };
+        let (handle, body) = unsafe { (from(client)?, array(body.cast::<u8>(), len, "body")?) };
         // SAFETY: the caller's.
         let (options, call) = unsafe { (call_options(options)?, call.as_mut()) };
         if call.is_none() && done.is_none() {
@@ -306,7 +313,7 @@ pub unsafe extern "C" fn ramway_rpc_start(
     call: *mut u64,
 ) -> ramway_status {
     // SAFETY: the caller's.
-    unsafe { start(client, method, (body, len), options, done, user, call, false) }
+    unsafe { start(client, &Asked { method, body, len, options, is_stream: false }, done, user, call) }
 }
 
 /// `ramway_rpc_start` for a call whose reply is a stream. `done` is called for each element, and last for the end
@@ -324,7 +331,7 @@ pub unsafe extern "C" fn ramway_rpc_start_stream(
     call: *mut u64,
 ) -> ramway_status {
     // SAFETY: the caller's.
-    unsafe { start(client, method, (body, len), options, done, user, call, true) }
+    unsafe { start(client, &Asked { method, body, len, options, is_stream: true }, done, user, call) }
 }
 
 /// Waits for a call that was started without a callback, for at most `timeout_ns` (`RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds): for
@@ -542,8 +549,8 @@ pub unsafe extern "C" fn ramway_rpc_is_ready(client: *mut ramway_rpc_client) -> 
 /// The longest request: its metadata, rounded up to 16 bytes, and its body together. 0 for a null handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_max_request_len(client: *mut ramway_rpc_client) -> usize {
-    // SAFETY: the caller's.
     guard_value(0, || {
+        // SAFETY: the caller's.
         let longest = unsafe { from(client) }?.enter_nested(WHAT)?.raw.max_request_len();
         Ok(longest - RPC_HEADER)
     })

@@ -133,8 +133,8 @@ pub(crate) unsafe fn fill(
         *out = ramway_rpc_reply::empty();
         call(out)
     });
-    // SAFETY: the caller's.
     if filled != ramway_status::RAMWAY_OK
+        // SAFETY: the caller's.
         && let Some(out) = unsafe { out.as_mut() }
         && out.owner.is_null()
     {
