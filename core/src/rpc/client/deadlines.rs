@@ -47,6 +47,12 @@ impl Deadlines {
         None
     }
 
+    /// How many are kept, those of calls that have ended included.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.heap.len()
+    }
+
     /// When the first time-out is due.
     pub(super) fn first(&mut self, is_live: impl Fn(u64) -> bool) -> Option<Instant> {
         if self.live == 0 {
