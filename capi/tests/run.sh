@@ -234,6 +234,8 @@ block() { awk -v fence="\`\`\`$1" -v want="$2" '$0 == fence { on = ++n == want; 
 block c 1 >"$out/readme.c"
 block c 2 >"$out/readme-topic.c"
 block c 3 >"$out/readme-inbox.c"
+block c 4 >"$out/readme-rpc.c"
+block cpp 4 >"$out/readme-rpc.cpp"
 block cpp 1 >"$out/readme.cpp"
 block cpp 3 >"$out/readme-select.cpp"
 block cpp 2 >"$out/readme-topic.cpp"
@@ -251,6 +253,8 @@ try "compile the README's topic in C" gcc "${flags_c[@]}" "$out/readme-topic.c" 
 try "compile the README's topic in C++" g++ "${flags_cpp[@]}" "$out/readme-topic.cpp" -o "$out/readme-topic-cpp" "${link[@]}"
 try "compile the README's inbox in C" gcc "${flags_c[@]}" "$out/readme-inbox.c" -o "$out/readme-inbox-c" "${link[@]}"
 try "compile the README's select in C++" g++ "${flags_cpp[@]}" "$out/readme-select.cpp" -o "$out/readme-select-cpp" "${link[@]}"
+try "compile the README's calls in C" gcc "${flags_c[@]}" "$out/readme-rpc.c" -o "$out/readme-rpc-c" "${link[@]}"
+try "compile the README's calls in C++" g++ "${flags_cpp[@]}" "$out/readme-rpc.cpp" -o "$out/readme-rpc-cpp" "${link[@]}"
 for program in readme-c readme-cpp; do
     "$out/$program" 'hello from the README' >"$log" 2>&1
     a=$?
@@ -275,6 +279,17 @@ wait $receiver
 b=$?
 cat "$out/got" >>"$log"
 [ $a = 0 ] && [ $b = 0 ] && [ "$(cat "$out/got")" = 'producer 1: warm' ] && good || bad "the README's inbox in C, two processes"
+timeout 60 "$out/readme-rpc-c" 2>"$log" &
+server=$!
+timeout 60 "$out/readme-rpc-c" 'louder' >"$out/got" 2>>"$log"
+a=$?
+kill $server
+wait $server 2>/dev/null
+cat "$out/got" >>"$log"
+[ $a = 0 ] && [ "$(cat "$out/got")" = 'LOUDER' ] && good || bad "the README's calls in C, two processes"
+rm -f "$RAMWAY_DIR"/text*
+timeout 60 "$out/readme-rpc-cpp" >"$log" 2>&1
+[ $? = 0 ] && [ "$(cat "$log")" = "$(printf '42\n404: no weight\nopened\nsold')" ] && good || bad "the README's calls in C++"
 timeout 60 "$out/readme-select-cpp" >"$log" 2>&1
 [ $? = 0 ] && [ "$(sort "$log")" = "$(printf 'a command\na picture')" ] && good || bad "the README's select in C++"
 "$out/readme-topic-cpp" >"$log" 2>&1
