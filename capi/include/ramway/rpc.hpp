@@ -49,8 +49,8 @@ enum class status : std::uint32_t {
 /// The number of a method's name, UTF-8: the same in every language.
 inline std::uint32_t method_id(const std::string &name) noexcept { return ramway_rpc_method_id(name.c_str()); }
 
-/// Why a call has no reply. Either the server ended it, which status() says, or this side did or the connection is over, which
-/// error() says.
+/// Why a call has no reply. Either the server ended it, which status() says, or this side did or the connection is
+/// over, which error() says.
 class call_error {
   public:
     call_error() = default;

@@ -68,8 +68,8 @@ class under_way {
 /// A call that is under way. Letting go of it cancels the call. Must not outlive its client.
 class pending {
   public:
-    /// The reply, waiting for it as long as it takes: the call's own time limit ends the wait. The call is over then, but with
-    /// ramway::status::interrupted, by client::wake.
+    /// The reply, waiting for it as long as it takes: the call's own time limit ends the wait. The call is over then,
+    /// but with ramway::status::interrupted, by client::wake.
     result<reply> wait() { return call_.wait(RAMWAY_FOREVER); }
     /// Waits for at most this long: ramway::status::empty (call_error::error) if nothing has come. The call goes on then.
     result<reply> wait_for(std::chrono::nanoseconds timeout) { return call_.wait(detail::ns(timeout)); }
@@ -84,7 +84,8 @@ class pending {
     detail::under_way call_;
 };
 
-/// A call whose reply is a stream, whose elements are a range. Letting go of it cancels the call. Must not outlive its client.
+/// A call whose reply is a stream, whose elements are a range. Letting go of it cancels the call. Must not outlive its
+/// client.
 ///
 ///     auto lines = client.stream(8, "log"sv).value();
 ///     for (auto &line : lines) { print(line.value().text()); }
@@ -160,8 +161,8 @@ class stream {
 /// Replies are received inside its calls: see ramway_rpc_client.
 class client {
   public:
-    /// Called with what came of a call; of a stream with each element (reply::more), and with its end. An exception ends the
-    /// poll that called it, and comes out of that.
+    /// Called with what came of a call; of a stream with each element (reply::more), and with its end. An exception
+    /// ends the poll that called it, and comes out of that.
     using callback = std::function<void(result<reply>)>;
 
     /// Waits for a server that is not there yet, for o.timeout (default 10 s).
@@ -210,8 +211,8 @@ class client {
         }
         return ramway::detail::outcome(code);
     }
-    /// Runs the callbacks that there is something for; if there is nothing, waits for it: see ramway_rpc_poll. In a callback calls
-    /// may be started and cancelled; what waits is ramway::status::busy there.
+    /// Runs the callbacks that there is something for; if there is nothing, waits for it: see ramway_rpc_poll. In a
+    /// callback calls may be started and cancelled; what waits is ramway::status::busy there.
     ramway::result<void> poll(std::chrono::nanoseconds timeout = forever) {
         const auto code = ramway_rpc_poll(handle_.get(), detail::ns(timeout));
 #ifdef __cpp_exceptions
@@ -250,8 +251,8 @@ class client {
     /// 0 if the server has no number here.
     std::uint32_t peer_pid() const noexcept { return ramway_rpc_peer_pid(handle_.get()); }
     bool is_peer_alive() const noexcept { return ramway_rpc_is_peer_alive(handle_.get()); }
-    /// For event loops: readable when there is something to receive. Wait for it for at most due(); then poll with a time of 0 until
-    /// it gives ramway::status::empty. Not to be read or closed.
+    /// For event loops: readable when there is something to receive. Wait for it for at most due(); then poll with a
+    /// time of 0 until it gives ramway::status::empty. Not to be read or closed.
     ramway::result<int> fd() { return ramway::detail::descriptor(ramway_rpc_fd(handle_.get())); }
     /// When to poll although the descriptor is not readable; ramway::forever: never.
     std::chrono::nanoseconds due() noexcept { return std::chrono::nanoseconds(ramway_rpc_due_ns(handle_.get())); }
@@ -263,7 +264,8 @@ class client {
     ramway::result<void> set_interruptible(bool yes) {
         return ramway::detail::outcome(ramway_rpc_set_interruptible(handle_.get(), yes));
     }
-    /// Any thread, while the handle is open: ends the wait that is running, or the next one, with ramway::status::interrupted.
+    /// Any thread, while the handle is open: ends the wait that is running, or the next one, with
+    /// ramway::status::interrupted.
     void wake() const noexcept { (void)ramway_rpc_wake(handle_.get()); }
     /// Ends the connection: what is under way is cancelled. Going out of scope does the same.
     ramway::result<void> close() && {

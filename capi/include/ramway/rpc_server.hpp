@@ -39,8 +39,8 @@ class asking {
   public:
     /// The method's number.
     std::uint32_t method() const noexcept { return ramway_rpc_request_method(handle_); }
-    /// The request's bytes. Of a request that is read in place a client that is not trusted could rewrite them: copy what is
-    /// decided on.
+    /// The request's bytes. Of a request that is read in place a client that is not trusted could rewrite them: copy
+    /// what is decided on.
     std::span<const std::byte> body() const noexcept { return view(ramway_rpc_request_body); }
     std::string_view text() const noexcept {
         const auto all = body();
@@ -123,8 +123,9 @@ class request : public detail::asking {
 
     /// Answers with these bytes. Once.
     ramway::result<void> reply(bytes body) { return answer(body); }
-    /// Has the reply written in place, where there is room: `write` gets a std::span<std::byte> of `len` bytes that hold anything, and
-    /// says how many of them, from the first one on, are the reply. See ramway_rpc_request_reply_with.
+    /// Has the reply written in place, where there is room: `write` gets a std::span<std::byte> of `len` bytes that
+    /// hold anything, and says how many of them, from the first one on, are the reply. See
+    /// ramway_rpc_request_reply_with.
     template <std::invocable<std::span<std::byte>> F>
     ramway::result<void> reply_with(std::size_t len, F &&write) {
         return answer_with(len, write);
@@ -139,8 +140,8 @@ class request : public detail::asking {
     using detail::asking::asking;
 };
 
-/// A call that is answered later, from any thread: it holds a copy of the request. One thread at a time uses it. Without an answer it
-/// ends with status::handler_failed when it goes out of scope.
+/// A call that is answered later, from any thread: it holds a copy of the request. One thread at a time uses it.
+/// Without an answer it ends with status::handler_failed when it goes out of scope.
 class call : public detail::asking {
   public:
     call(call &&other) noexcept : asking(std::exchange(other.handle_, nullptr)) {}
@@ -171,8 +172,8 @@ class call : public detail::asking {
     /// Completes a stream, without another element.
     ramway::result<void> finish() { return over(detail::outcome(ramway_rpc_request_finish(handle_))); }
 
-    /// Sends an element of a stream, waiting until the caller has room for it. Not on the server's thread, which receives the news
-    /// of room. ramway::status::interrupted if nobody wants the stream any more.
+    /// Sends an element of a stream, waiting until the caller has room for it. Not on the server's thread, which
+    /// receives the news of room. ramway::status::interrupted if nobody wants the stream any more.
     ramway::result<void> send(bytes element) { return put(element, RAMWAY_FOREVER); }
     ramway::result<void> send_for(std::chrono::nanoseconds timeout, bytes element) {
         return put(element, detail::ns(timeout));
@@ -216,8 +217,8 @@ class call : public detail::asking {
     }
 };
 
-/// Serves calls of any number of clients at a name. While one thread is in a call, another one's gets ramway::status::busy, and so
-/// does a handler's; except shutdown and wake.
+/// Serves calls of any number of clients at a name. While one thread is in a call, another one's gets
+/// ramway::status::busy, and so does a handler's; except shutdown and wake.
 ///
 ///     auto server = ramway::rpc::server::bind("store").value();
 ///     server.method(7, [](ramway::rpc::request &request) { return std::string("value of ") + std::string(request.text()); }).value();
@@ -234,9 +235,10 @@ class server {
         return code == RAMWAY_OK ? ramway::result<server>(std::move(made)) : ramway::result<server>(error(code));
     }
 
-    /// A method by number, with an inline handler: `handler(request &)` runs on the thread that serves, and gives bytes (a string, a
-    /// vector, a span), a result of bytes or a fault, or nothing if it has answered itself. An exception ends the call: a fault that is
-    /// thrown with status::application, any other with status::handler_failed. See ramway_rpc_server_method.
+    /// A method by number, with an inline handler: `handler(request &)` runs on the thread that serves, and gives bytes
+    /// (a string, a vector, a span), a result of bytes or a fault, or nothing if it has answered itself. An exception
+    /// ends the call: a fault that is thrown with status::application, any other with status::handler_failed. See
+    /// ramway_rpc_server_method.
     template <std::invocable<request &> F>
     ramway::result<void> method(std::uint32_t number, F handler) {
         return add(ramway_rpc_server_method, number, nullptr, answering(std::move(handler)));
@@ -246,8 +248,8 @@ class server {
     ramway::result<void> method(const std::string &name, F handler) {
         return add(ramway_rpc_server_method, method_id(name), name.c_str(), answering(std::move(handler)));
     }
-    /// A method by number whose calls are answered later, and for streams: `handler(call)` runs on the thread that serves. An exception
-    /// ends the call if nobody else has it.
+    /// A method by number whose calls are answered later, and for streams: `handler(call)` runs on the thread that
+    /// serves. An exception ends the call if nobody else has it.
     template <std::invocable<call> F>
     ramway::result<void> deferred(std::uint32_t number, F handler) {
         return add(ramway_rpc_server_deferred, number, nullptr, deferring(std::move(handler)));
@@ -268,12 +270,13 @@ class server {
     ramway::result<int> fd() { return ramway::detail::descriptor(ramway_rpc_server_fd(handle_.get())); }
     /// When to poll although the descriptor is not readable; ramway::forever: never.
     std::chrono::nanoseconds due() noexcept { return std::chrono::nanoseconds(ramway_rpc_server_due_ns(handle_.get())); }
-    /// Any thread, a handler and a signal handler: takes no new call, waits for those that run for at most `limit`, cancels the rest,
-    /// and closes; all that in run, which then returns. See ramway_rpc_server_shutdown.
+    /// Any thread, a handler and a signal handler: takes no new call, waits for those that run for at most `limit`,
+    /// cancels the rest, and closes; all that in run, which then returns. See ramway_rpc_server_shutdown.
     void shutdown(std::chrono::nanoseconds limit) const noexcept {
         (void)ramway_rpc_server_shutdown(handle_.get(), limit.count() < 0 && limit != forever ? 0 : limit.count());
     }
-    /// Any thread, a handler and a signal handler: ends the run that runs, or the next one, with ramway::status::interrupted.
+    /// Any thread, a handler and a signal handler: ends the run that runs, or the next one, with
+    /// ramway::status::interrupted.
     void wake() const noexcept { (void)ramway_rpc_server_wake(handle_.get()); }
     /// How many clients are connected.
     std::size_t clients() const noexcept { return ramway_rpc_server_clients(handle_.get()); }

@@ -28,7 +28,8 @@ pub struct ramway_rpc_client {
     _private: (),
 }
 
-/// What can be asked for when a client connects. Zero in any field is its default, and so is a null pointer in place of the whole.
+/// What can be asked for when a client connects. Zero in any field is its default, and so is a null pointer in place of the
+/// whole.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ramway_rpc_client_options {
@@ -43,8 +44,8 @@ pub struct ramway_rpc_client_options {
     pub allow_uid_count: u32,
     /// `RAMWAY_WAIT_SPIN` and so on: how calls wait.
     pub wait_policy: u32,
-    /// How long to try, which includes waiting for a server that is not there yet, in nanoseconds. Default 10 s. `RAMWAY_FOREVER`: as
-    /// long as it takes.
+    /// How long to try, which includes waiting for a server that is not there yet, in nanoseconds. Default 10 s.
+    /// `RAMWAY_FOREVER`: as long as it takes.
     pub timeout_ns: i64,
     /// `RAMWAY_NO_MEMBARRIER`, or 0.
     pub flags: u32,
@@ -180,8 +181,8 @@ impl Inside {
 /// Connects to the RPC server at `name` (as in `ramway_bus_connect`), waiting for one that is not there yet or is busy, for
 /// `options->timeout_ns` (default 10 s). `options` may be null. On failure `*out` is null.
 ///
-/// `RAMWAY_NOT_FOUND` if no server came, `RAMWAY_ABI_MISMATCH` where a plain listener is, `RAMWAY_BUSY` or `RAMWAY_TIMED_OUT` if the
-/// server has as many clients as it takes, `RAMWAY_PERMISSION_DENIED`, `RAMWAY_CORRUPT`.
+/// `RAMWAY_NOT_FOUND` if no server came, `RAMWAY_ABI_MISMATCH` where a plain listener is, `RAMWAY_BUSY` or `RAMWAY_TIMED_OUT`
+/// if the server has as many clients as it takes, `RAMWAY_PERMISSION_DENIED`, `RAMWAY_CORRUPT`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_connect(
     name: *const c_char,
@@ -223,14 +224,15 @@ pub unsafe extern "C" fn ramway_rpc_connect(
 /// Sends a request to the method with this number and waits for its reply, as long as it takes or `options->timeout_ns` allows.
 /// `options` may be null. `*reply` is filled however the call ends, and freed by `ramway_rpc_reply_free`.
 ///
-/// `RAMWAY_OK` if the server replied. Else `reply->status` says how the server ended the call, and the result is the error that is
-/// nearest to that: `RAMWAY_OS` for an error of the application or a failed handler, `RAMWAY_NOT_FOUND` if there is no such method,
-/// `RAMWAY_TIMED_OUT`, `RAMWAY_INTERRUPTED` if it was cancelled, `RAMWAY_FULL` if a limit of the server is reached,
-/// `RAMWAY_TOO_LARGE` for a reply beyond its limits, `RAMWAY_CLOSED` if it is shutting down. Or it is `RAMWAY_RPC_NO_STATUS`, and the
-/// result, as `reply->error`, is how this side ended the call: `RAMWAY_TIMED_OUT`; `RAMWAY_TOO_LARGE` for a request that the server's
-/// rings cannot hold, or a reply beyond `max_buffered`; `RAMWAY_CLOSED` if the server closed (the call was not run) and
-/// `RAMWAY_PEER_DEAD` if it died; `RAMWAY_CORRUPT` if it broke the rules, which ends all calls; `RAMWAY_INTERRUPTED` by
-/// `ramway_rpc_wake`, which cancels the call; `RAMWAY_DETACHED`; `RAMWAY_INVALID_ARGUMENT`; `RAMWAY_BUSY`.
+/// `RAMWAY_OK` if the server replied. Else `reply->status` says how the server ended the call, and the result is the error
+/// that is nearest to that: `RAMWAY_OS` for an error of the application or a failed handler, `RAMWAY_NOT_FOUND` if there is
+/// no such method, `RAMWAY_TIMED_OUT`, `RAMWAY_INTERRUPTED` if it was cancelled, `RAMWAY_FULL` if a limit of the server is
+/// reached, `RAMWAY_TOO_LARGE` for a reply beyond its limits, `RAMWAY_CLOSED` if it is shutting down. Or it is
+/// `RAMWAY_RPC_NO_STATUS`, and the result, as `reply->error`, is how this side ended the call: `RAMWAY_TIMED_OUT`;
+/// `RAMWAY_TOO_LARGE` for a request that the server's rings cannot hold, or a reply beyond `max_buffered`; `RAMWAY_CLOSED` if
+/// the server closed (the call was not run) and `RAMWAY_PEER_DEAD` if it died; `RAMWAY_CORRUPT` if it broke the rules, which
+/// ends all calls; `RAMWAY_INTERRUPTED` by `ramway_rpc_wake`, which cancels the call; `RAMWAY_DETACHED`;
+/// `RAMWAY_INVALID_ARGUMENT`; `RAMWAY_BUSY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_call(
     client: *mut ramway_rpc_client,
@@ -292,13 +294,13 @@ unsafe fn start(
     })
 }
 
-/// Sends a request and gives the call that is under way: `*call` is its number. It does not wait: what cannot be sent yet, because the
-/// server's limit of calls in flight is reached or the ring is full, is kept, and sent in order.
+/// Sends a request and gives the call that is under way: `*call` is its number. It does not wait: what cannot be sent yet,
+/// because the server's limit of calls in flight is reached or the ring is full, is kept, and sent in order.
 ///
-/// Its end is told to `done`, once, with `user` as it is, by `ramway_rpc_poll`. `reply` is valid during the callback; who keeps it copies the
-/// struct, sets the original's `owner` to null, and frees the copy. Or `done` is null, and `ramway_rpc_wait` gives it. With a callback `call`
-/// may be null. Every call that was started is to be waited for, polled for,
-/// or cancelled.
+/// Its end is told to `done`, once, with `user` as it is, by `ramway_rpc_poll`. `reply` is valid during the callback; who
+/// keeps it copies the struct, sets the original's `owner` to null, and frees the copy. Or `done` is null, and
+/// `ramway_rpc_wait` gives it. With a callback `call` may be null. Every call that was started is to be waited for, polled
+/// for, or cancelled.
 ///
 /// `RAMWAY_TOO_LARGE`, or how the connection ended. The call was not made then, and `done` is not called.
 #[unsafe(no_mangle)]
@@ -317,8 +319,8 @@ pub unsafe extern "C" fn ramway_rpc_start(
 }
 
 /// `ramway_rpc_start` for a call whose reply is a stream. `done` is called for each element, and last for the end
-/// (`ramway_rpc_reply.more`). The server sends at most `options->window` elements before they are taken: who reads slowly stops the
-/// server's handler, and nothing else.
+/// (`ramway_rpc_reply.more`). The server sends at most `options->window` elements before they are taken: who reads slowly
+/// stops the server's handler, and nothing else.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_start_stream(
     client: *mut ramway_rpc_client,
@@ -334,12 +336,14 @@ pub unsafe extern "C" fn ramway_rpc_start_stream(
     unsafe { start(client, &Asked { method, body, len, options, is_stream: true }, done, user, call) }
 }
 
-/// Waits for a call that was started without a callback, for at most `timeout_ns` (`RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds): for
-/// its reply; of a stream for its next element, and then for its end (`reply->more`). After its end the call's number means nothing.
+/// Waits for a call that was started without a callback, for at most `timeout_ns` (`RAMWAY_FOREVER`, `RAMWAY_TRY` or
+/// nanoseconds): for its reply; of a stream for its next element, and then for its end (`reply->more`). After its end the
+/// call's number means nothing.
 ///
 /// `RAMWAY_EMPTY` if nothing has come within the time: the call goes on. `RAMWAY_INTERRUPTED` by `ramway_rpc_wake`: with
-/// `reply->status` of `RAMWAY_RPC_NO_STATUS`, and the call goes on. Else as `ramway_rpc_call`, and the call has ended: its own time
-/// limit is `RAMWAY_TIMED_OUT`. `RAMWAY_INVALID_ARGUMENT` for a number that means nothing, or a call with a callback.
+/// `reply->status` of `RAMWAY_RPC_NO_STATUS`, and the call goes on. Else as `ramway_rpc_call`, and the call has ended: its
+/// own time limit is `RAMWAY_TIMED_OUT`. `RAMWAY_INVALID_ARGUMENT` for a number that means nothing, or a call with a
+/// callback.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_wait(
     client: *mut ramway_rpc_client,
@@ -376,8 +380,8 @@ pub unsafe extern "C" fn ramway_rpc_wait(
     }
 }
 
-/// Cancels a call, and tells the server at once. Its number means nothing from now on, and its callback is not called. A call that the
-/// server has begun goes on until its handler ends or sees that it was cancelled. Succeeds if the call has ended.
+/// Cancels a call, and tells the server at once. Its number means nothing from now on, and its callback is not called. A call
+/// that the server has begun goes on until its handler ends or sees that it was cancelled. Succeeds if the call has ended.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_cancel(client: *mut ramway_rpc_client, call: u64) -> ramway_status {
     guard_hot(|| {
@@ -391,13 +395,13 @@ pub unsafe extern "C" fn ramway_rpc_cancel(client: *mut ramway_rpc_client, call:
     })
 }
 
-/// Runs the callbacks of the calls that have ended, and of elements of streams, of which there is something now; if there is nothing,
-/// waits for it for at most `timeout_ns`. In a callback calls may be started and cancelled; what waits, and closing, is `RAMWAY_BUSY`
-/// there.
+/// Runs the callbacks of the calls that have ended, and of elements of streams, of which there is something now; if there is
+/// nothing, waits for it for at most `timeout_ns`. In a callback calls may be started and cancelled; what waits, and closing,
+/// is `RAMWAY_BUSY` there.
 ///
-/// `RAMWAY_OK` if a callback was run. `RAMWAY_EMPTY` if none was, with `RAMWAY_TRY`, and at once if no call with a callback is under way;
-/// `RAMWAY_TIMED_OUT`; `RAMWAY_INTERRUPTED` by `ramway_rpc_wake`; `RAMWAY_DETACHED`. The end of the connection ends every call, so
-/// that their callbacks are told.
+/// `RAMWAY_OK` if a callback was run. `RAMWAY_EMPTY` if none was, with `RAMWAY_TRY`, and at once if no call with a callback
+/// is under way; `RAMWAY_TIMED_OUT`; `RAMWAY_INTERRUPTED` by `ramway_rpc_wake`; `RAMWAY_DETACHED`. The end of the connection
+/// ends every call, so that their callbacks are told.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_poll(client: *mut ramway_rpc_client, timeout_ns: i64) -> ramway_status {
     guard_hot(|| {
@@ -441,7 +445,8 @@ pub unsafe extern "C" fn ramway_rpc_poll(client: *mut ramway_rpc_client, timeout
     })
 }
 
-/// Runs what is ready now; what becomes ready meanwhile is for the next call. False: there was nothing, only calls that were cancelled.
+/// Runs what is ready now; what becomes ready meanwhile is for the next call. False: there was nothing, only calls that were
+/// cancelled.
 fn run_callbacks(entered: &mut Entered<'_, Inside, ClientWaker>) -> bool {
     let mut ran = false;
     for _ in 0..entered.ready.len() {
@@ -490,8 +495,9 @@ pub unsafe extern "C" fn ramway_rpc_ping(
     })
 }
 
-/// Calls `each` for every method of the server, in the order of their numbers, with `user` as it is. `name` is null for a method without
-/// one, and valid during the callback only. The callback cannot use the client (`RAMWAY_BUSY`). `options` may be null.
+/// Calls `each` for every method of the server, in the order of their numbers, with `user` as it is. `name` is null for a
+/// method without one, and valid during the callback only. The callback cannot use the client (`RAMWAY_BUSY`). `options` may
+/// be null.
 ///
 /// As `ramway_rpc_call`.
 #[unsafe(no_mangle)]
@@ -519,22 +525,24 @@ pub unsafe extern "C" fn ramway_rpc_describe(
     })
 }
 
-/// How many calls the server lets this client have in flight. Those beyond wait in the client, in their order. 0 for a null handle.
+/// How many calls the server lets this client have in flight. Those beyond wait in the client, in their order. 0 for a null
+/// handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_max_in_flight(client: *mut ramway_rpc_client) -> u32 {
     // SAFETY: the caller's.
     guard_value(0, || Ok(unsafe { from(client) }?.enter_nested(WHAT)?.raw.max_in_flight()))
 }
 
-/// How many calls are sent and have no final reply: also those that were cancelled, until the server has ended them. 0 for a null handle.
+/// How many calls are sent and have no final reply: also those that were cancelled, until the server has ended them. 0 for a
+/// null handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_in_flight(client: *mut ramway_rpc_client) -> usize {
     // SAFETY: the caller's.
     guard_value(0, || Ok(unsafe { from(client) }?.enter_nested(WHAT)?.raw.in_flight()))
 }
 
-/// Receives what is there; then, whether a call that is made now is sent at once, as far as the server's limit and the calls before it
-/// go. Never waits. Of a connection that is over it is true: a call says how it ended. False for a null handle.
+/// Receives what is there; then, whether a call that is made now is sent at once, as far as the server's limit and the calls
+/// before it go. Never waits. Of a connection that is over it is true: a call says how it ended. False for a null handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_is_ready(client: *mut ramway_rpc_client) -> bool {
     guard_value(false, || {
@@ -556,17 +564,17 @@ pub unsafe extern "C" fn ramway_rpc_max_request_len(client: *mut ramway_rpc_clie
     })
 }
 
-/// A descriptor for event loops: readable when there is something to receive, or the server is gone; not to be read or closed, and valid
-/// as long as the handle. Poll it for at most `ramway_rpc_due_ns`; then call `ramway_rpc_poll` with `RAMWAY_TRY` until it gives
-/// `RAMWAY_EMPTY`. -1 on failure.
+/// A descriptor for event loops: readable when there is something to receive, or the server is gone; not to be read or
+/// closed, and valid as long as the handle. Poll it for at most `ramway_rpc_due_ns`; then call `ramway_rpc_poll` with
+/// `RAMWAY_TRY` until it gives `RAMWAY_EMPTY`. -1 on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_fd(client: *mut ramway_rpc_client) -> c_int {
     // SAFETY: the caller's.
     guard_value(-1, || Ok(unsafe { from(client) }?.enter_nested(WHAT)?.raw.readiness()?.as_raw_fd()))
 }
 
-/// In how many nanoseconds `ramway_rpc_poll` is to be called although the descriptor is not readable, because a call times out then, or
-/// there may be room for one that could not be sent; `RAMWAY_FOREVER`: never. `RAMWAY_FOREVER` on failure.
+/// In how many nanoseconds `ramway_rpc_poll` is to be called although the descriptor is not readable, because a call times
+/// out then, or there may be room for one that could not be sent; `RAMWAY_FOREVER`: never. `RAMWAY_FOREVER` on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_due_ns(client: *mut ramway_rpc_client) -> i64 {
     guard_value(RAMWAY_FOREVER, || {
@@ -604,8 +612,8 @@ pub unsafe extern "C" fn ramway_rpc_set_interruptible(client: *mut ramway_rpc_cl
     })
 }
 
-/// Any thread, and a signal handler, while the handle is open: the call that waits now, or, if none does, the next one that would, returns
-/// `RAMWAY_INTERRUPTED`.
+/// Any thread, and a signal handler, while the handle is open: the call that waits now, or, if none does, the next one that
+/// would, returns `RAMWAY_INTERRUPTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_wake(client: *const ramway_rpc_client) -> ramway_status {
     guard_hot(|| {
@@ -636,8 +644,8 @@ pub unsafe extern "C" fn ramway_rpc_is_peer_alive(client: *mut ramway_rpc_client
     guard_value(false, || Ok(unsafe { from(client) }?.enter_nested(WHAT)?.raw.is_peer_alive()))
 }
 
-/// Ends the connection and frees the handle: the server cancels what is under way, and no callback is called any more. Replies that were
-/// given stay valid until they are freed.
+/// Ends the connection and frees the handle: the server cancels what is under way, and no callback is called any more.
+/// Replies that were given stay valid until they are freed.
 ///
 /// `RAMWAY_BUSY` (and nothing happens) while another thread is in a call on it, and in a callback.
 #[unsafe(no_mangle)]

@@ -23,10 +23,11 @@ pub struct ramway_rpc_reply {
     pub meta: *const c_void,
     /// Bytes of metadata.
     pub meta_len: usize,
-    /// What went wrong, with a final 0: with `RAMWAY_RPC_APPLICATION` and `RAMWAY_RPC_HANDLER_FAILED` what the server wrote. Never
-    /// null; empty where nothing went wrong.
+    /// What went wrong, with a final 0: with `RAMWAY_RPC_APPLICATION` and `RAMWAY_RPC_HANDLER_FAILED` what the server wrote.
+    /// Never null; empty where nothing went wrong.
     pub text: *const c_char,
-    /// `RAMWAY_RPC_OK` and so on: what the server said. `RAMWAY_RPC_NO_STATUS` if this side ended the call, or the connection is over.
+    /// `RAMWAY_RPC_OK` and so on: what the server said. `RAMWAY_RPC_NO_STATUS` if this side ended the call, or the connection
+    /// is over.
     pub status: u32,
     /// With `RAMWAY_RPC_APPLICATION` the application's number; else 0.
     pub code: u32,

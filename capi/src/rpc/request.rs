@@ -12,8 +12,8 @@ use std::time::Duration;
 
 /// A call as its handler sees it: the request, and how it is answered.
 ///
-/// Of `ramway_rpc_server_method` it is valid until the handler returns. Of `ramway_rpc_server_deferred` it is valid until it is answered,
-/// and may move between threads; one of them at a time uses it.
+/// Of `ramway_rpc_server_method` it is valid until the handler returns. Of `ramway_rpc_server_deferred` it is valid until it
+/// is answered, and may move between threads; one of them at a time uses it.
 #[derive(Debug)]
 pub struct ramway_rpc_request {
     _private: (),
@@ -168,7 +168,8 @@ unsafe fn give_bytes(bytes: &[u8], len: *mut usize) -> Outcome<*const c_void> {
     Ok(bytes.as_ptr().cast())
 }
 
-/// The request's bytes, `*len` of them, valid as long as the request: until the handler returns, or the request is answered. Null on failure.
+/// The request's bytes, `*len` of them, valid as long as the request: until the handler returns, or the request is answered.
+/// Null on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_request_body(request: *mut ramway_rpc_request, len: *mut usize) -> *const c_void {
     guard_value(nothing(), || {
@@ -214,8 +215,8 @@ pub unsafe extern "C" fn ramway_rpc_request_remaining_ns(request: *mut ramway_rp
     })
 }
 
-/// Whether the call was cancelled, its time is over or its client is gone: nobody wants the reply any more, but the request is still to be
-/// answered. A handler of `ramway_rpc_server_method` sees only that the time is over. False for null.
+/// Whether the call was cancelled, its time is over or its client is gone: nobody wants the reply any more, but the request
+/// is still to be answered. A handler of `ramway_rpc_server_method` sees only that the time is over. False for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_request_is_cancelled(request: *mut ramway_rpc_request) -> bool {
     // SAFETY: the caller's.
@@ -246,8 +247,8 @@ pub unsafe extern "C" fn ramway_rpc_request_set_reply_meta(
 
 /// Answers the request with these bytes. Of a stream they are the last element. The request is over.
 ///
-/// `RAMWAY_INVALID_ARGUMENT` if it was answered before, in a handler of `ramway_rpc_server_method`. A reply that is too long is no error
-/// here: the caller gets `RAMWAY_RPC_REPLY_TOO_LARGE`.
+/// `RAMWAY_INVALID_ARGUMENT` if it was answered before, in a handler of `ramway_rpc_server_method`. A reply that is too long
+/// is no error here: the caller gets `RAMWAY_RPC_REPLY_TOO_LARGE`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_request_reply(
     request: *mut ramway_rpc_request,
@@ -263,10 +264,10 @@ pub unsafe extern "C" fn ramway_rpc_request_reply(
     })
 }
 
-/// `ramway_rpc_request_reply` that has the reply written in place, where there is room: `write` gets `len` bytes that hold anything, and says
-/// how many of them, from the first one on, are the reply. It is called before this returns, or not at all if a reply of `len` bytes can never
-/// be sent: the caller gets `RAMWAY_RPC_REPLY_TOO_LARGE` then. Where it gives `SIZE_MAX` the request is not answered, and this is
-/// `RAMWAY_INTERRUPTED`.
+/// `ramway_rpc_request_reply` that has the reply written in place, where there is room: `write` gets `len` bytes that hold
+/// anything, and says how many of them, from the first one on, are the reply. It is called before this returns, or not at all
+/// if a reply of `len` bytes can never be sent: the caller gets `RAMWAY_RPC_REPLY_TOO_LARGE` then. Where it gives `SIZE_MAX`
+/// the request is not answered, and this is `RAMWAY_INTERRUPTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_request_reply_with(
     request: *mut ramway_rpc_request,
@@ -333,8 +334,8 @@ unsafe fn words(text: *const c_char) -> Outcome<String> {
     Ok(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
-/// Ends the call with an error of the application, `RAMWAY_RPC_APPLICATION`: a number and a text in UTF-8, which the caller gets. The
-/// request is over.
+/// Ends the call with an error of the application, `RAMWAY_RPC_APPLICATION`: a number and a text in UTF-8, which the caller
+/// gets. The request is over.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_request_fail(
     request: *mut ramway_rpc_request,
@@ -351,8 +352,8 @@ pub unsafe extern "C" fn ramway_rpc_request_fail(
     })
 }
 
-/// Ends the call with `RAMWAY_RPC_HANDLER_FAILED` and a text in UTF-8: the handler failed in a way that it did not mean to. The request is
-/// over.
+/// Ends the call with `RAMWAY_RPC_HANDLER_FAILED` and a text in UTF-8: the handler failed in a way that it did not mean to.
+/// The request is over.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_request_fail_unexpectedly(
     request: *mut ramway_rpc_request,
@@ -378,13 +379,13 @@ fn call(handle: &mut RequestHandle) -> Outcome<&mut Call> {
     }
 }
 
-/// Sends an element of a stream, waiting for at most `timeout_ns` (`RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds) until the caller has room
-/// for it. The request goes on: `ramway_rpc_request_finish` completes the stream. A thread that serves must not wait here: it is what
-/// receives the news of room.
+/// Sends an element of a stream, waiting for at most `timeout_ns` (`RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds) until the
+/// caller has room for it. The request goes on: `ramway_rpc_request_finish` completes the stream. A thread that serves must
+/// not wait here: it is what receives the news of room.
 ///
 /// `RAMWAY_FULL` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`; `RAMWAY_INTERRUPTED` if nobody wants the stream any more;
-/// `RAMWAY_INVALID_ARGUMENT` if the caller wants one reply, or the request is not of `ramway_rpc_server_deferred`; `RAMWAY_DETACHED`. An
-/// element that is too long ends the stream with `RAMWAY_RPC_REPLY_TOO_LARGE`.
+/// `RAMWAY_INVALID_ARGUMENT` if the caller wants one reply, or the request is not of `ramway_rpc_server_deferred`;
+/// `RAMWAY_DETACHED`. An element that is too long ends the stream with `RAMWAY_RPC_REPLY_TOO_LARGE`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_request_send(
     request: *mut ramway_rpc_request,
@@ -439,11 +440,11 @@ impl Drop for Changed {
     }
 }
 
-/// Has `changed` called whenever the call is cancelled or another element can be sent, with `user` as it is, on the thread that serves, which
-/// it must not block. It replaces an earlier one. For event loops: call this first, and check `ramway_rpc_request_is_cancelled` and send
-/// with `RAMWAY_TRY` then, and at each change. `changed` may run while another thread answers the request, and once more behind that: what it
-/// uses is not the request, or is kept from that by the caller. `dropped`, which may be null, is called once `changed` will not be any more,
-/// on either thread.
+/// Has `changed` called whenever the call is cancelled or another element can be sent, with `user` as it is, on the thread
+/// that serves, which it must not block. It replaces an earlier one. For event loops: call this first, and check
+/// `ramway_rpc_request_is_cancelled` and send with `RAMWAY_TRY` then, and at each change. `changed` may run while another
+/// thread answers the request, and once more behind that: what it uses is not the request, or is kept from that by the
+/// caller. `dropped`, which may be null, is called once `changed` will not be any more, on either thread.
 ///
 /// `RAMWAY_INVALID_ARGUMENT` if the request is not of `ramway_rpc_server_deferred`; neither is called then.
 #[unsafe(no_mangle)]

@@ -14,11 +14,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::ptr::null as nothing;
 use std::time::Duration;
 
-/// Serves calls of any number of clients at a name, in `ramway_rpc_server_run` or `ramway_rpc_server_poll`. A client that writes what no
-/// correct client writes is dropped, and no other is disturbed. The calls of a client that is gone are cancelled.
+/// Serves calls of any number of clients at a name, in `ramway_rpc_server_run` or `ramway_rpc_server_poll`. A client that
+/// writes what no correct client writes is dropped, and no other is disturbed. The calls of a client that is gone are
+/// cancelled.
 ///
-/// `ramway_rpc_server_shutdown` and `ramway_rpc_server_wake` are for any thread. While one thread is in another call, a second one gets
-/// `RAMWAY_BUSY`, and so does a handler.
+/// `ramway_rpc_server_shutdown` and `ramway_rpc_server_wake` are for any thread. While one thread is in another call, a
+/// second one gets `RAMWAY_BUSY`, and so does a handler.
 #[derive(Debug)]
 pub struct ramway_rpc_server {
     _private: (),
@@ -30,13 +31,13 @@ pub struct ramway_rpc_server {
 pub struct ramway_rpc_server_options {
     /// `sizeof(ramway_rpc_server_options)`: `RAMWAY_RPC_SERVER_OPTIONS_INIT` sets it. Works as in `ramway_options`.
     pub size: usize,
-    /// Bytes of both rings of every client, rounded up to a power of two of at least a page. Default 1 MiB. The longest request and the
-    /// longest reply are 32 bytes shorter.
+    /// Bytes of both rings of every client, rounded up to a power of two of at least a page. Default 1 MiB. The longest
+    /// request and the longest reply are 32 bytes shorter.
     pub capacity: u64,
     /// Every payload begins on a multiple of this, a power of two from 16 to 4096. Default 16.
     pub align: u32,
-    /// How many clients there may be at a time; one beyond is refused (`RAMWAY_BUSY`). Default 128. A client that is gone counts until
-    /// its handlers have ended.
+    /// How many clients there may be at a time; one beyond is refused (`RAMWAY_BUSY`). Default 128. A client that is gone
+    /// counts until its handlers have ended.
     pub max_clients: u32,
     /// The socket's permission bits. Default 0600, or 0666 if `allow_uids` names others.
     pub mode: u32,
@@ -83,8 +84,8 @@ unsafe fn from<'a>(handle: *const ramway_rpc_server) -> Outcome<&'a ServerHandle
     unsafe { handle.cast::<ServerHandle>().as_ref() }.ok_or_else(|| null(WHAT))
 }
 
-/// Begins to listen for clients at `name` (as in `ramway_listener_bind`). `options` may be null. On failure `*out` is null. Nothing is
-/// served before `ramway_rpc_server_run`.
+/// Begins to listen for clients at `name` (as in `ramway_listener_bind`). `options` may be null. On failure `*out` is null.
+/// Nothing is served before `ramway_rpc_server_run`.
 ///
 /// `RAMWAY_ALREADY_EXISTS` if a live listener has the name, or something that is not Ramway's to remove.
 #[unsafe(no_mangle)]
@@ -142,17 +143,18 @@ unsafe fn named<'a>(name: *const c_char) -> Outcome<Option<&'a str>> {
     text(unsafe { CStr::from_ptr(name) }).map(Some)
 }
 
-/// Has `handler` called for every call of the method with this number, below `RAMWAY_METHOD_RESERVED`, with `user` as it is, on the thread
-/// that serves. `name` is shown to clients that ask (`ramway_rpc_describe`), and may be null; for those who call methods by name `number` is
-/// `ramway_rpc_method_id(name)`.
+/// Has `handler` called for every call of the method with this number, below `RAMWAY_METHOD_RESERVED`, with `user` as it is,
+/// on the thread that serves. `name` is shown to clients that ask (`ramway_rpc_describe`), and may be null; for those who
+/// call methods by name `number` is `ramway_rpc_method_id(name)`.
 ///
-/// The handler reads the request where the client wrote it, and answers it before it returns, in place where there is room: by
-/// `ramway_rpc_request_reply` or one of its siblings. A request that is not answered ends with `RAMWAY_RPC_HANDLER_FAILED`. All other
-/// clients wait as long as it takes; time limits and cancelling are seen behind it. For what takes long: `ramway_rpc_server_deferred`. A
-/// client need not be trusted, but could rewrite its request while it is read: copy what is decided on.
+/// The handler reads the request where the client wrote it, and answers it before it returns, in place where there is room:
+/// by `ramway_rpc_request_reply` or one of its siblings. A request that is not answered ends with
+/// `RAMWAY_RPC_HANDLER_FAILED`. All other clients wait as long as it takes; time limits and cancelling are seen behind it.
+/// For what takes long: `ramway_rpc_server_deferred`. A client need not be trusted, but could rewrite its request while it is
+/// read: copy what is decided on.
 ///
-/// `RAMWAY_ALREADY_EXISTS` if the server has a method with this number; `RAMWAY_INVALID_ARGUMENT` for a number that is Ramway's, or a name
-/// with control characters.
+/// `RAMWAY_ALREADY_EXISTS` if the server has a method with this number; `RAMWAY_INVALID_ARGUMENT` for a number that is
+/// Ramway's, or a name with control characters.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_server_method(
     server: *mut ramway_rpc_server,
@@ -174,9 +176,9 @@ pub unsafe extern "C" fn ramway_rpc_server_method(
     })
 }
 
-/// `ramway_rpc_server_method` for calls that are answered later: the handler gets a copy of the request, which is its own until it is
-/// answered, by any thread, also before the handler returns. Every request is to be answered, also one that was cancelled: only then its
-/// client has its place back.
+/// `ramway_rpc_server_method` for calls that are answered later: the handler gets a copy of the request, which is its own
+/// until it is answered, by any thread, also before the handler returns. Every request is to be answered, also one that was
+/// cancelled: only then its client has its place back.
 ///
 /// For streams too: `ramway_rpc_request_send`.
 #[unsafe(no_mangle)]
@@ -202,9 +204,9 @@ pub unsafe extern "C" fn ramway_rpc_server_deferred(
 
 /// Serves for `timeout_ns` (`RAMWAY_FOREVER` or nanoseconds), or until it is shut down.
 ///
-/// `RAMWAY_OK` once it was shut down; `RAMWAY_TIMED_OUT`, and `RAMWAY_INTERRUPTED` by `ramway_rpc_server_wake`: the next call goes on.
-/// `RAMWAY_OS` if there are no more descriptors to wait with; `RAMWAY_DETACHED`. That a client could not be taken for want of memory or
-/// descriptors is no error here: it was told.
+/// `RAMWAY_OK` once it was shut down; `RAMWAY_TIMED_OUT`, and `RAMWAY_INTERRUPTED` by `ramway_rpc_server_wake`: the next call
+/// goes on. `RAMWAY_OS` if there are no more descriptors to wait with; `RAMWAY_DETACHED`. That a client could not be taken
+/// for want of memory or descriptors is no error here: it was told.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_server_run(server: *mut ramway_rpc_server, timeout_ns: i64) -> ramway_status {
     guard_hot(|| {
@@ -227,16 +229,16 @@ pub unsafe extern "C" fn ramway_rpc_server_poll(server: *mut ramway_rpc_server) 
     guard_hot(|| Ok(unsafe { from(server) }?.enter(WHAT)?.server.poll()?))
 }
 
-/// A descriptor for event loops: readable when `ramway_rpc_server_poll` has something to do; not to be read or closed, and valid as long as
-/// the handle. Poll it for at most `ramway_rpc_server_due_ns`. -1 on failure.
+/// A descriptor for event loops: readable when `ramway_rpc_server_poll` has something to do; not to be read or closed, and
+/// valid as long as the handle. Poll it for at most `ramway_rpc_server_due_ns`. -1 on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_server_fd(server: *mut ramway_rpc_server) -> c_int {
     // SAFETY: the caller's.
     guard_value(-1, || Ok(unsafe { from(server) }?.enter(WHAT)?.server.descriptor()?.as_raw_fd()))
 }
 
-/// In how many nanoseconds `ramway_rpc_server_poll` is to be called although the descriptor is not readable; `RAMWAY_FOREVER`: never.
-/// `RAMWAY_FOREVER` on failure.
+/// In how many nanoseconds `ramway_rpc_server_poll` is to be called although the descriptor is not readable;
+/// `RAMWAY_FOREVER`: never. `RAMWAY_FOREVER` on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_server_due_ns(server: *mut ramway_rpc_server) -> i64 {
     guard_value(RAMWAY_FOREVER, || {
@@ -246,10 +248,11 @@ pub unsafe extern "C" fn ramway_rpc_server_due_ns(server: *mut ramway_rpc_server
     })
 }
 
-/// Any thread, a handler and a signal handler, while the handle is open: the server takes no new client and no new call, goes on with those
-/// that run for at most `limit_ns` (nanoseconds, or `RAMWAY_FOREVER`), cancels the rest, which has 100 ms to end, and closes. It does that
-/// in `ramway_rpc_server_run`, which then returns `RAMWAY_OK`. A client all of whose calls are answered learns `RAMWAY_CLOSED`, of the others
-/// those calls may have run (`RAMWAY_PEER_DEAD`). Of two limits the shorter one counts.
+/// Any thread, a handler and a signal handler, while the handle is open: the server takes no new client and no new call, goes
+/// on with those that run for at most `limit_ns` (nanoseconds, or `RAMWAY_FOREVER`), cancels the rest, which has 100 ms to
+/// end, and closes. It does that in `ramway_rpc_server_run`, which then returns `RAMWAY_OK`. A client all of whose calls are
+/// answered learns `RAMWAY_CLOSED`, of the others those calls may have run (`RAMWAY_PEER_DEAD`). Of two limits the shorter
+/// one counts.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_server_shutdown(server: *const ramway_rpc_server, limit_ns: i64) -> ramway_status {
     guard_hot(|| {
@@ -260,8 +263,8 @@ pub unsafe extern "C" fn ramway_rpc_server_shutdown(server: *const ramway_rpc_se
     })
 }
 
-/// Any thread, a handler and a signal handler, while the handle is open: the `ramway_rpc_server_run` that runs now, or, if none does, the
-/// next one, returns `RAMWAY_INTERRUPTED`. The server stays as it is.
+/// Any thread, a handler and a signal handler, while the handle is open: the `ramway_rpc_server_run` that runs now, or, if
+/// none does, the next one, returns `RAMWAY_INTERRUPTED`. The server stays as it is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_server_wake(server: *const ramway_rpc_server) -> ramway_status {
     guard_hot(|| {
@@ -278,15 +281,17 @@ pub unsafe extern "C" fn ramway_rpc_server_clients(server: *mut ramway_rpc_serve
     guard_value(0, || Ok(unsafe { from(server) }?.enter(WHAT)?.server.clients()))
 }
 
-/// The path of the listening socket, which clients can be given in place of the name; valid as long as the handle. Null for a null handle.
+/// The path of the listening socket, which clients can be given in place of the name; valid as long as the handle. Null for a
+/// null handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ramway_rpc_server_path(server: *mut ramway_rpc_server) -> *const c_char {
     // SAFETY: the caller's.
     guard_value(nothing(), || Ok(unsafe { from(server) }?.enter(WHAT)?.path.as_ptr()))
 }
 
-/// Cancels what runs, closes and frees the handle. A client with calls that have no reply learns that they may have run: shut down first
-/// (`ramway_rpc_server_shutdown`). Requests of `ramway_rpc_server_deferred` that are not answered stay valid, and are still to be answered.
+/// Cancels what runs, closes and frees the handle. A client with calls that have no reply learns that they may have run: shut
+/// down first (`ramway_rpc_server_shutdown`). Requests of `ramway_rpc_server_deferred` that are not answered stay valid, and
+/// are still to be answered.
 ///
 /// `RAMWAY_BUSY` (and nothing happens) while another thread is in a call on it, and in a handler.
 #[unsafe(no_mangle)]

@@ -14,7 +14,7 @@ static pid_t child(void (*life)(void)) { return forked(life, _exit); }
 
 /* ---- a server for all tests ---- */
 
-enum { ECHO = 1, FILL, FAIL, STREAM, KEEP, CRASH, ABOUT, OPEN, SILENT, NEWS, TWICE };
+enum { ECHO = 1, FILL, FAIL, STREAM, KEEP, ABOUT = 7, OPEN, SILENT, NEWS };
 
 /* Requests that wait until OPEN is called. */
 static ramway_rpc_request *kept[4096];
@@ -520,6 +520,38 @@ static void limits(void) {
     terminated(server);
 }
 
+static void bounded_bytes(void) {
+    static const char body[4000];
+    pid_t server;
+    ramway_rpc_client *client;
+    ramway_rpc_client_options o = RAMWAY_RPC_CLIENT_OPTIONS_INIT;
+    ramway_rpc_reply reply;
+    uint64_t calls[3];
+    int i;
+    max_bytes = 8192;
+    server = child(serves);
+    o.max_buffered = 5000;
+    CHECK_OK(ramway_rpc_connect(NAME, &o, &client));
+    /* The server copies what is kept, up to its limit. */
+    for (i = 0; i < 3; i++) {
+        CHECK_OK(ramway_rpc_start(client, KEEP, body, sizeof body, NULL, NULL, NULL, &calls[i]));
+    }
+    has_ended(ramway_rpc_wait(client, calls[2], LONG, &reply), RAMWAY_FULL, &reply, RAMWAY_RPC_OVERLOADED, 0, "limit", false);
+    CHECK(hear() == 'k' && hear() == 'k');
+    /* The client keeps replies that nobody has taken, up to its own. */
+    CHECK(opened(client) == 0);
+    settles(client);
+    CHECK_OK(ramway_rpc_wait(client, calls[0], LONG, &reply));
+    CHECK(reply.len == sizeof body);
+    ramway_rpc_reply_free(&reply);
+    has_ended(ramway_rpc_wait(client, calls[1], LONG, &reply), RAMWAY_TOO_LARGE, &reply, RAMWAY_RPC_NO_STATUS, 0,
+              "max_buffered", true);
+    call_echo(client, sizeof body, 0);
+    CHECK_OK(ramway_rpc_close(client));
+    terminated(server);
+    max_bytes = 0;
+}
+
 /* ---- streams ---- */
 
 static uint64_t counted(ramway_rpc_client *client, uint32_t elements, uint32_t window) {
@@ -946,6 +978,7 @@ int main(int argc, char **argv) {
     calls(serves_by_poll);
     callbacks();
     limits();
+    bounded_bytes();
     streams();
     a_killed_server();
     a_server_that_shuts_down(serves);
