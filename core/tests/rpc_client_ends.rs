@@ -94,8 +94,9 @@ fn a_server_that_breaks_the_rules_ends_all_calls_and_nothing_else() {
         let queued = client.start(3, b"").unwrap();
         let error = queued.wait(&mut client).unwrap_err();
         assert_eq!(error.kind(), Some(ErrorKind::Corrupt), "{what}: {error}");
-        // Not sent, but where the place of another one was free before the end.
-        assert_eq!(error.may_have_run(), ["a second final reply", "an element after the end"].contains(what), "{what}");
+        // It was not sent, unless the place of another one was free before the end.
+        let freed = ["a second final reply", "an element after the end"].contains(what);
+        assert!(freed || !error.may_have_run(), "{what}");
         // What was received before is kept.
         match one.wait(&mut client) {
             Ok(_) => assert_eq!(*what, "a second final reply"),

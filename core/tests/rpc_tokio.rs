@@ -172,3 +172,22 @@ async fn a_client_is_ready_when_a_place_is_free() {
     drop(client);
     server.join().unwrap();
 }
+
+#[cfg(feature = "tower")]
+#[tokio::test]
+async fn a_client_is_a_service() {
+    use ramway::rpc::tokio::Request;
+    use tower_service::Service;
+
+    let (mut client, server) = start(1 << 16, 1, Server::echo);
+    for i in 0..100u8 {
+        in_time(std::future::poll_fn(|cx| Service::poll_ready(&mut client, cx))).await.unwrap();
+        let answer = Service::call(&mut client, Request::new(1, [i]));
+        assert_eq!(in_time(answer).await.unwrap().body(), [i]);
+    }
+    let mut request = Request::new(1, *b"x");
+    request.timeout = Some(Duration::ZERO);
+    assert!(in_time(Service::call(&mut client, request)).await.unwrap_err().is_timed_out());
+    drop(client);
+    server.join().unwrap();
+}

@@ -132,7 +132,9 @@ fn two_calls() {
     let callers = [client.call(0), client.call(1)];
     client.reply(0);
     client.reply(1);
-    callers.map(|caller| caller.join().unwrap());
+    for caller in callers {
+        caller.join().unwrap();
+    }
 }
 
 /// Three who wait. The time of one passes, perhaps when it was just woken to lead.
@@ -142,7 +144,9 @@ fn one_gives_up() {
     client.reply(0);
     client.time_passes(1);
     client.reply(2);
-    callers.map(|caller| caller.join().unwrap());
+    for caller in callers {
+        caller.join().unwrap();
+    }
 }
 
 #[test]

@@ -6,11 +6,13 @@
 //! | `pump.rs` | between that and the bus: never waits |
 //! | `raw.rs` | a client whose calls are numbers, and how it waits |
 //! | `pending.rs` | calls as their owners hold them |
-//! | `shared.rs`, `lead.rs` | a client that many threads use, and which of them receives |
+//! | `shared.rs` | a client that many threads use |
+//! | `crew.rs`, `lead.rs` | what those who use it share, and which of them receives |
 //! | `reply.rs` | what is sent with a call, and what comes back |
 //! | `connector.rs` | how to connect |
 
 mod connector;
+pub(crate) mod crew;
 mod deadlines;
 pub(crate) mod lead;
 mod ledger;
@@ -18,7 +20,7 @@ mod pending;
 mod pump;
 mod raw;
 mod reply;
-pub(crate) mod shared;
+mod shared;
 
 use std::ffi::OsStr;
 use std::sync::Arc;

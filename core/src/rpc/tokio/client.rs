@@ -10,8 +10,8 @@ use ::tokio::io::unix::AsyncFd;
 use ::tokio::time::{Sleep, sleep};
 
 use crate::facts::{METHOD_DESCRIBE, METHOD_PING};
+use crate::rpc::client::crew::{Core, State, unlock};
 use crate::rpc::client::lead::Crew;
-use crate::rpc::client::shared::{Core, State, unlock};
 use crate::rpc::{self, CallError, CallOptions, CallResult, MethodInfo, Reply, Taken};
 use crate::tokio::{Fd, failed, watch};
 use crate::{Error, ErrorKind, Result};
