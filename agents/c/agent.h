@@ -74,6 +74,7 @@ struct ends {
     ramway_sender *sender;
     ramway_receiver *receiver;
     bool topic; /* they are its publisher, or a subscriber of it */
+    bool serves, calls; /* a server or a client of RPC is open */
 };
 
 enum { OPEN_TIMEOUT_S = 10 }; /* how long to wait for a name, a role or the other side */
@@ -89,6 +90,18 @@ int64_t now_ns(void);
 uint64_t longest(bool topic, uint64_t capacity);
 /* `open topic=`: one side, without `attached`. */
 void open_topic(struct ends *ends, struct line *line, const char *name, bool consumer);
+
+/* ---- rpc_server.c, rpc_client.c ---- */
+
+#define SUM "Agent.Sum" /* the method that is registered by name */
+
+void open_server(struct ends *ends, struct line *line, const char *name);
+void serve_command(struct line *line);
+/* False: it had failed, and that was said. */
+bool close_server(void);
+void open_client(struct ends *ends, struct line *line, const char *name);
+void call_command(struct line *line);
+void close_client(void);
 
 /* ---- the commands ---- */
 

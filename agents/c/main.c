@@ -95,8 +95,15 @@ static void open_rings(struct ends *ends, struct line *line, bool consumer) {
 }
 
 static void open_ends(struct ends *ends, struct line *line) {
+    const char *rpc = text(line, "rpc", NULL), *role = text(line, "role", "");
+    if (rpc != NULL) {
+        if (strcmp(role, "server") == 0) open_server(ends, line, rpc);
+        else if (strcmp(role, "client") == 0) open_client(ends, line, rpc);
+        else refuse("no role", role);
+        return;
+    }
     const char *topic = text(line, "topic", NULL);
-    bool consumer = strcmp(text(line, "role", ""), "consumer") == 0;
+    bool consumer = strcmp(role, "consumer") == 0;
     uint32_t epoch, peer_epoch;
     uint64_t capacity;
     ends->topic = topic != NULL;
@@ -120,8 +127,10 @@ static void close_ends(struct ends *ends, struct line *line) {
     /* What closing says on a bus whose peer is dead does not matter. */
     if (ends->sender != NULL) ramway_sender_close(ends->sender);
     if (ends->receiver != NULL) ramway_receiver_close(ends->receiver);
-    *ends = (struct ends){NULL, NULL, false};
-    say("closed");
+    bool well = !ends->serves || close_server();
+    if (ends->calls) close_client();
+    *ends = (struct ends){NULL, NULL, false, false, false};
+    if (well) say("closed");
 }
 
 static void about(struct ends *ends, struct line *line) {
@@ -149,6 +158,11 @@ int main(void) {
     while (next_line(&line)) {
         size_t at = 0;
         while (at < sizeof commands / sizeof commands[0] && strcmp(line.word, commands[at].name) != 0) at++;
+        /* With a server or a client of RPC nothing else is used. */
+        if ((ends.serves || ends.calls) && strcmp(line.word, "close") != 0) {
+            (ends.serves ? serve_command : call_command)(&line);
+            continue;
+        }
         if (at == sizeof commands / sizeof commands[0]) refuse("no command", line.word);
         if ((commands[at].needs & SENDS) != 0 && ends.sender == NULL) refuse("nothing to send to", line.word);
         if ((commands[at].needs & RECEIVES) != 0 && ends.receiver == NULL) refuse("nothing to receive from", line.word);

@@ -3,11 +3,13 @@
 
 #include <ramway.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <limits>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -93,6 +95,9 @@ struct ends {
     ramway::receiver rx;
     ramway::publisher pub;
     ramway::subscriber sub;
+    // A server or a client of RPC; then none of the others is used.
+    std::shared_ptr<struct serving> server;
+    std::shared_ptr<struct calling> client;
 
     bool sends() const { return tx || pub; }
     bool receives() const { return rx || sub; }
@@ -133,3 +138,13 @@ void measure(ends &e, line &line);
 bool say_tensor(const ramway::result<ramway::tensor> &tensor, std::uint64_t tag);
 // `open topic=`: one side, without `attached`.
 void open_topic(ends &e, line &line, const std::string &name, bool consumer);
+
+// RPC. The method that is registered by name:
+inline const std::string agent_sum = "Agent.Sum";
+// The bytes that begin with this one.
+std::vector<std::byte> counted(std::uint64_t first, std::size_t len);
+void open_server(ends &e, line &line, const std::string &name);
+void serve_command(serving &server, line &line);
+void close_server(serving &server);
+void open_client(ends &e, line &line, const std::string &name);
+void call_command(calling &client, line &line);

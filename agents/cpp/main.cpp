@@ -132,8 +132,12 @@ static void open_rings(ends &e, line &line, bool consumer) {
 }
 
 static void open(ends &e, line &line) {
-    const auto topic = line.text("topic");
-    const bool consumer = line.text("role") == "consumer";
+    const auto topic = line.text("topic"), rpc = line.text("rpc"), role = line.text("role");
+    if (!rpc.empty()) {
+        if (role != "server" && role != "client") throw refused("role=" + role);
+        return (role == "server" ? open_server : open_client)(e, line, rpc);
+    }
+    const bool consumer = role == "consumer";
     if (topic.empty()) open_rings(e, line, consumer);
     else open_topic(e, line, topic, consumer);
     const auto attached = []<class End>(const End &end) {
@@ -153,7 +157,9 @@ static void close(ends &e, line &line) {
     if (e.rx) (void)e.rx.close();
     if (e.pub) (void)e.pub.close();
     if (e.sub) (void)e.sub.close();
+    const auto server = e.server;
     e = {};
+    if (server) close_server(*server);
     say("closed");
 }
 
@@ -173,6 +179,10 @@ static void obey(ends &e, line &line) {
         {"tensor", {tensor, true, false}},  {"write", {write, true, false}}, {"consume", {consume, false, true}},
         {"take", {take, false, true}},      {"hold", {hold, false, true}},    {"echo", {echo, true, true}},
         {"ping", {ping, true, true}},       {"measure", {measure, false, false}}};
+    if (line.word != "close") {
+        if (e.server) return serve_command(*e.server, line);
+        if (e.client) return call_command(*e.client, line);
+    }
     const auto found = commands.find(line.word);
     if (found == commands.end()) throw refused("no command: " + line.word);
     const auto [run, sends, receives] = found->second;

@@ -34,6 +34,15 @@
 /** A ramway_outbox_options with every field at its default. */
 #define RAMWAY_OUTBOX_OPTIONS_INIT {sizeof(ramway_outbox_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
+/** A ramway_rpc_client_options with every field at its default. */
+#define RAMWAY_RPC_CLIENT_OPTIONS_INIT {sizeof(ramway_rpc_client_options), 0, 0, 0, 0, 0, 0, 0}
+
+/** A ramway_rpc_call_options with every field at its default. */
+#define RAMWAY_RPC_CALL_OPTIONS_INIT {sizeof(ramway_rpc_call_options), 0, 0, 0, 0, 0}
+
+/** A ramway_rpc_server_options with every field at its default. */
+#define RAMWAY_RPC_SERVER_OPTIONS_INIT {sizeof(ramway_rpc_server_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
 
 /**
  * What a segment is. Shared bytes with notify and wait; block 0 is the region's.
@@ -134,6 +143,57 @@
  * 8 bits of exponent: a power of two.
  */
 #define RAMWAY_DTYPE_FLOAT8_E8M0FNU 14
+
+/**
+ * RPC methods from here up are Ramway's own: an application's are below.
+ */
+#define RAMWAY_METHOD_RESERVED 4294901760
+
+/**
+ * How a server says that a call has ended. The call succeeded.
+ */
+#define RAMWAY_RPC_OK 0
+
+/**
+ * How a server says that a call has ended. The handler replied with an error of its own: a number and a text.
+ */
+#define RAMWAY_RPC_APPLICATION 1
+
+/**
+ * How a server says that a call has ended. The server has no such method. The call was not run.
+ */
+#define RAMWAY_RPC_NO_SUCH_METHOD 2
+
+/**
+ * How a server says that a call has ended. The call's time was over before it was begun. It was not run.
+ */
+#define RAMWAY_RPC_TIMED_OUT 3
+
+/**
+ * How a server says that a call has ended. The call was cancelled.
+ */
+#define RAMWAY_RPC_CANCELLED 4
+
+/**
+ * How a server says that a call has ended. A limit of the server was reached. The call was not run.
+ */
+#define RAMWAY_RPC_OVERLOADED 5
+
+/**
+ * How a server says that a call has ended. The call was run, but its reply is longer than the ring or than the
+ * server's limit of bytes.
+ */
+#define RAMWAY_RPC_REPLY_TOO_LARGE 6
+
+/**
+ * How a server says that a call has ended. The server is shutting down. The call was not run.
+ */
+#define RAMWAY_RPC_DRAINING 7
+
+/**
+ * How a server says that a call has ended. The handler failed in a way that it did not mean to: a panic, an exception.
+ */
+#define RAMWAY_RPC_HANDLER_FAILED 8
 
 /**
  * As a time-out: wait as long as it takes. Any other negative number is `RAMWAY_INVALID_ARGUMENT`.
@@ -371,6 +431,11 @@
 #define RAMWAY_COPIES 1
 
 /**
+ * In `ramway_rpc_reply.status`: the server did not say how the call ended; `error` says why.
+ */
+#define RAMWAY_RPC_NO_STATUS 4294967295
+
+/**
  * The private state that `ramway_inline.h` knows. Where it was compiled against another one, its functions call the
  * library for everything: right, but slower. Raised with every change of the fields or of their meaning.
  */
@@ -511,6 +576,33 @@ typedef struct ramway_receiver ramway_receiver;
  * any number of threads at once.
  */
 typedef struct ramway_region ramway_region;
+
+/**
+ * Calls the methods of an RPC server. Replies are received, time limits looked at and cancelled calls told to the server inside
+ * its calls: who has calls under way and waits elsewhere calls `ramway_rpc_poll` now and then, or when `ramway_rpc_fd` and
+ * `ramway_rpc_due_ns` say so. It does not connect again by itself, and repeats no call by itself.
+ *
+ * `ramway_rpc_wake` is for any thread. While one thread is in another call, a second one gets `RAMWAY_BUSY`.
+ */
+typedef struct ramway_rpc_client ramway_rpc_client;
+
+/**
+ * A call as its handler sees it: the request, and how it is answered.
+ *
+ * Of `ramway_rpc_server_method` it is valid until the handler returns. Of `ramway_rpc_server_deferred` it is valid until it
+ * is answered, and may move between threads; one of them at a time uses it.
+ */
+typedef struct ramway_rpc_request ramway_rpc_request;
+
+/**
+ * Serves calls of any number of clients at a name, in `ramway_rpc_server_run` or `ramway_rpc_server_poll`. A client that
+ * writes what no correct client writes is dropped, and no other is disturbed. The calls of a client that is gone are
+ * cancelled.
+ *
+ * `ramway_rpc_server_shutdown` and `ramway_rpc_server_wake` are for any thread. While one thread is in another call, a
+ * second one gets `RAMWAY_BUSY`, and so does a handler.
+ */
+typedef struct ramway_rpc_server ramway_rpc_server;
 
 /**
  * Waits for any of many sources at once: messages, room, notifications, connections, descriptors. It keeps nothing of them
@@ -1125,6 +1217,184 @@ typedef struct ramway_undelivered {
      */
     uint32_t deliveries;
 } ramway_undelivered;
+
+/**
+ * How a call ended, or an element of its stream. A call of this library that takes one fills it however it ends: free it by
+ * `ramway_rpc_reply_free` also after a failure, whose text it may hold.
+ */
+typedef struct ramway_rpc_reply {
+    /**
+     * The reply's bytes: a copy, valid until `ramway_rpc_reply_free`. Null where there is no reply.
+     */
+    const void *body;
+    /**
+     * Bytes of body.
+     */
+    size_t len;
+    /**
+     * The reply's metadata: bytes that the application defines.
+     */
+    const void *meta;
+    /**
+     * Bytes of metadata.
+     */
+    size_t meta_len;
+    /**
+     * What went wrong, with a final 0: with `RAMWAY_RPC_APPLICATION` and `RAMWAY_RPC_HANDLER_FAILED` what the server wrote.
+     * Never null; empty where nothing went wrong.
+     */
+    const char *text;
+    /**
+     * `RAMWAY_RPC_OK` and so on: what the server said. `RAMWAY_RPC_NO_STATUS` if this side ended the call, or the connection
+     * is over.
+     */
+    uint32_t status;
+    /**
+     * With `RAMWAY_RPC_APPLICATION` the application's number; else 0.
+     */
+    uint32_t code;
+    /**
+     * With `RAMWAY_RPC_NO_STATUS`: why there is none; else `RAMWAY_OK`.
+     */
+    enum ramway_status error;
+    /**
+     * Of a call that failed: whether the server may have begun it. If not, it can be made again without being made twice.
+     */
+    bool may_have_run;
+    /**
+     * This is an element of a stream, and it goes on. Without it a stream with `RAMWAY_RPC_OK` is complete.
+     */
+    bool more;
+    /**
+     * What `ramway_rpc_reply_free` frees.
+     */
+    void *owner;
+} ramway_rpc_reply;
+
+/**
+ * What can be asked for when a client connects. Zero in any field is its default, and so is a null pointer in place of the
+ * whole.
+ */
+typedef struct ramway_rpc_client_options {
+    /**
+     * `sizeof(ramway_rpc_client_options)`: `RAMWAY_RPC_CLIENT_OPTIONS_INIT` sets it. Works as in `ramway_options`.
+     */
+    size_t size;
+    /**
+     * Bytes of replies, headers and metadata included, that nobody has taken yet, all calls together. A reply beyond fails its
+     * call (`RAMWAY_TOO_LARGE`). Default 4 times the ring's capacity.
+     */
+    uint64_t max_buffered;
+    /**
+     * Users beside the own one whose servers will do.
+     */
+    const uint32_t *allow_uids;
+    /**
+     * How many `allow_uids` there are.
+     */
+    uint32_t allow_uid_count;
+    /**
+     * `RAMWAY_WAIT_SPIN` and so on: how calls wait.
+     */
+    uint32_t wait_policy;
+    /**
+     * How long to try, which includes waiting for a server that is not there yet, in nanoseconds. Default 10 s.
+     * `RAMWAY_FOREVER`: as long as it takes.
+     */
+    int64_t timeout_ns;
+    /**
+     * `RAMWAY_NO_MEMBARRIER`, or 0.
+     */
+    uint32_t flags;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+} ramway_rpc_client_options;
+
+/**
+ * What can be asked for with a call. Zero in any field is its default, and so is a null pointer in place of the whole.
+ */
+typedef struct ramway_rpc_call_options {
+    /**
+     * `sizeof(ramway_rpc_call_options)`: `RAMWAY_RPC_CALL_OPTIONS_INIT` sets it. Works as in `ramway_options`.
+     */
+    size_t size;
+    /**
+     * The call's time limit in nanoseconds, from the moment of the call: here, and of what is left when the call is sent, at the
+     * server. Default, and `RAMWAY_FOREVER`: none.
+     */
+    int64_t timeout_ns;
+    /**
+     * Metadata of the request: bytes that the application defines (a trace, a token). Default none.
+     */
+    const void *meta;
+    /**
+     * Bytes of metadata.
+     */
+    size_t meta_len;
+    /**
+     * Of a stream: how many elements may be under way. Default 16.
+     */
+    uint32_t window;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+} ramway_rpc_call_options;
+
+/**
+ * What can be asked for when a server is made. Zero in any field is its default, and so is a null pointer in place of the whole.
+ */
+typedef struct ramway_rpc_server_options {
+    /**
+     * `sizeof(ramway_rpc_server_options)`: `RAMWAY_RPC_SERVER_OPTIONS_INIT` sets it. Works as in `ramway_options`.
+     */
+    size_t size;
+    /**
+     * Bytes of both rings of every client, rounded up to a power of two of at least a page. Default 1 MiB. The longest
+     * request and the longest reply are 32 bytes shorter.
+     */
+    uint64_t capacity;
+    /**
+     * Every payload begins on a multiple of this, a power of two from 16 to 4096. Default 16.
+     */
+    uint32_t align;
+    /**
+     * How many clients there may be at a time; one beyond is refused (`RAMWAY_BUSY`). Default 128. A client that is gone
+     * counts until its handlers have ended.
+     */
+    uint32_t max_clients;
+    /**
+     * The socket's permission bits. Default 0600, or 0666 if `allow_uids` names others.
+     */
+    uint32_t mode;
+    /**
+     * `RAMWAY_WAIT_SPIN` and so on.
+     */
+    uint32_t wait_policy;
+    /**
+     * Users beside the own one that may connect.
+     */
+    const uint32_t *allow_uids;
+    /**
+     * How many `allow_uids` there are.
+     */
+    uint32_t allow_uid_count;
+    /**
+     * How many calls a client may have in flight, up to 1048576; those beyond wait in the client. Default 1024.
+     */
+    uint32_t max_in_flight;
+    /**
+     * How long a handshake may take, in nanoseconds. Default 1 s. `RAMWAY_FOREVER`: as long as it takes.
+     */
+    int64_t timeout_ns;
+    /**
+     * Bytes of requests and replies that are copied for one client at a time. A request beyond is answered with
+     * `RAMWAY_RPC_OVERLOADED`, a reply beyond with `RAMWAY_RPC_REPLY_TOO_LARGE`. Default 4 times the capacity.
+     */
+    uint64_t max_bytes;
+} ramway_rpc_server_options;
 
 #ifdef __cplusplus
 extern "C" {
@@ -2305,6 +2575,444 @@ enum ramway_status ramway_outbox_wake(const struct ramway_outbox *outbox);
  * `RAMWAY_BUSY` (and nothing happens) while another thread is in a call on it.
  */
 enum ramway_status ramway_outbox_free(struct ramway_outbox *outbox);
+
+/**
+ * The number of a method's name, UTF-8: FNV-1a of 32 bits, kept below `RAMWAY_METHOD_RESERVED`. The same in every language.
+ * `UINT32_MAX`, which is no application's method, for a null pointer.
+ *
+ * Any thread.
+ */
+uint32_t ramway_rpc_method_id(const char *name);
+
+/**
+ * Frees what a reply holds, and makes it an empty one. Nothing happens to an empty one, or to null.
+ */
+void ramway_rpc_reply_free(struct ramway_rpc_reply *reply);
+
+/**
+ * The name of a status of RPC as the documentation spells it, `"Overloaded"` for example, forever valid. Never null: an unknown
+ * number is `"Unknown"`, and `RAMWAY_RPC_NO_STATUS` is `"None"`.
+ *
+ * Any thread.
+ */
+const char *ramway_rpc_status_name(uint32_t status);
+
+/**
+ * Connects to the RPC server at `name` (as in `ramway_bus_connect`), waiting for one that is not there yet or is busy, for
+ * `options->timeout_ns` (default 10 s). `options` may be null. On failure `*out` is null.
+ *
+ * `RAMWAY_NOT_FOUND` if no server came, `RAMWAY_ABI_MISMATCH` where a plain listener is, `RAMWAY_BUSY` or `RAMWAY_TIMED_OUT`
+ * if the server has as many clients as it takes, `RAMWAY_PERMISSION_DENIED`, `RAMWAY_CORRUPT`.
+ */
+enum ramway_status ramway_rpc_connect(const char *name,
+                                      const struct ramway_rpc_client_options *options,
+                                      struct ramway_rpc_client **out);
+
+/**
+ * Sends a request to the method with this number and waits for its reply, as long as it takes or `options->timeout_ns` allows.
+ * `options` may be null. `*reply` is filled however the call ends, and freed by `ramway_rpc_reply_free`.
+ *
+ * `RAMWAY_OK` if the server replied. Else `reply->status` says how the server ended the call, and the result is the error
+ * that is nearest to that: `RAMWAY_OS` for an error of the application or a failed handler, `RAMWAY_NOT_FOUND` if there is
+ * no such method, `RAMWAY_TIMED_OUT`, `RAMWAY_INTERRUPTED` if it was cancelled, `RAMWAY_FULL` if a limit of the server is
+ * reached, `RAMWAY_TOO_LARGE` for a reply beyond its limits, `RAMWAY_CLOSED` if it is shutting down. Or it is
+ * `RAMWAY_RPC_NO_STATUS`, and the result, as `reply->error`, is how this side ended the call: `RAMWAY_TIMED_OUT`;
+ * `RAMWAY_TOO_LARGE` for a request that the server's rings cannot hold, or a reply beyond `max_buffered`; `RAMWAY_CLOSED` if
+ * the server closed (the call was not run) and `RAMWAY_PEER_DEAD` if it died; `RAMWAY_CORRUPT` if it broke the rules, which
+ * ends all calls; `RAMWAY_INTERRUPTED` by `ramway_rpc_wake`, which cancels the call; `RAMWAY_DETACHED`;
+ * `RAMWAY_INVALID_ARGUMENT`; `RAMWAY_BUSY`.
+ */
+enum ramway_status ramway_rpc_call(struct ramway_rpc_client *client,
+                                   uint32_t method,
+                                   const void *body,
+                                   size_t len,
+                                   const struct ramway_rpc_call_options *options,
+                                   struct ramway_rpc_reply *reply);
+
+/**
+ * Sends a request and gives the call that is under way: `*call` is its number. It does not wait: what cannot be sent yet,
+ * because the server's limit of calls in flight is reached or the ring is full, is kept, and sent in order.
+ *
+ * Its end is told to `done`, once, with `user` as it is, by `ramway_rpc_poll`. `reply` is valid during the callback; who
+ * keeps it copies the struct, sets the original's `owner` to null, and frees the copy. Or `done` is null, and
+ * `ramway_rpc_wait` gives it. With a callback `call` may be null. Every call that was started is to be waited for, polled
+ * for, or cancelled.
+ *
+ * `RAMWAY_TOO_LARGE`, or how the connection ended. The call was not made then, and `done` is not called.
+ */
+enum ramway_status ramway_rpc_start(struct ramway_rpc_client *client,
+                                    uint32_t method,
+                                    const void *body,
+                                    size_t len,
+                                    const struct ramway_rpc_call_options *options,
+                                    void (*done)(uint64_t call, struct ramway_rpc_reply *reply, void *user),
+                                    void *user,
+                                    uint64_t *call);
+
+/**
+ * `ramway_rpc_start` for a call whose reply is a stream. `done` is called for each element, and last for the end
+ * (`ramway_rpc_reply.more`). The server sends at most `options->window` elements before they are taken: who reads slowly
+ * stops the server's handler, and nothing else.
+ */
+enum ramway_status ramway_rpc_start_stream(struct ramway_rpc_client *client,
+                                           uint32_t method,
+                                           const void *body,
+                                           size_t len,
+                                           const struct ramway_rpc_call_options *options,
+                                           void (*done)(uint64_t call, struct ramway_rpc_reply *reply, void *user),
+                                           void *user,
+                                           uint64_t *call);
+
+/**
+ * Waits for a call that was started without a callback, for at most `timeout_ns` (`RAMWAY_FOREVER`, `RAMWAY_TRY` or
+ * nanoseconds): for its reply; of a stream for its next element, and then for its end (`reply->more`). After its end the
+ * call's number means nothing.
+ *
+ * `RAMWAY_EMPTY` if nothing has come within the time: the call goes on. `RAMWAY_INTERRUPTED` by `ramway_rpc_wake`: with
+ * `reply->status` of `RAMWAY_RPC_NO_STATUS`, and the call goes on. Else as `ramway_rpc_call`, and the call has ended: its
+ * own time limit is `RAMWAY_TIMED_OUT`. `RAMWAY_INVALID_ARGUMENT` for a number that means nothing, or a call with a
+ * callback.
+ */
+enum ramway_status ramway_rpc_wait(struct ramway_rpc_client *client,
+                                   uint64_t call,
+                                   int64_t timeout_ns,
+                                   struct ramway_rpc_reply *reply);
+
+/**
+ * Cancels a call, and tells the server at once. Its number means nothing from now on, and its callback is not called. A call
+ * that the server has begun goes on until its handler ends or sees that it was cancelled. Succeeds if the call has ended.
+ */
+enum ramway_status ramway_rpc_cancel(struct ramway_rpc_client *client,
+                                     uint64_t call);
+
+/**
+ * Runs the callbacks of the calls that have ended, and of elements of streams, of which there is something now; if there is
+ * nothing, waits for it for at most `timeout_ns`. In a callback calls may be started and cancelled; what waits, and closing,
+ * is `RAMWAY_BUSY` there.
+ *
+ * `RAMWAY_OK` if a callback was run. `RAMWAY_EMPTY` if none was, with `RAMWAY_TRY`, and at once if no call with a callback
+ * is under way; `RAMWAY_TIMED_OUT`; `RAMWAY_INTERRUPTED` by `ramway_rpc_wake`; `RAMWAY_DETACHED`. The end of the connection
+ * ends every call, so that their callbacks are told.
+ */
+enum ramway_status ramway_rpc_poll(struct ramway_rpc_client *client,
+                                   int64_t timeout_ns);
+
+/**
+ * Waits until the server has answered: it is there and reads. `options` may be null; of them only the time limit is looked at.
+ *
+ * As `ramway_rpc_call`.
+ */
+enum ramway_status ramway_rpc_ping(struct ramway_rpc_client *client,
+                                   const struct ramway_rpc_call_options *options);
+
+/**
+ * Calls `each` for every method of the server, in the order of their numbers, with `user` as it is. `name` is null for a
+ * method without one, and valid during the callback only. The callback cannot use the client (`RAMWAY_BUSY`). `options` may
+ * be null.
+ *
+ * As `ramway_rpc_call`.
+ */
+enum ramway_status ramway_rpc_describe(struct ramway_rpc_client *client,
+                                       const struct ramway_rpc_call_options *options,
+                                       void (*each)(uint32_t number, const char *name, void *user),
+                                       void *user);
+
+/**
+ * How many calls the server lets this client have in flight. Those beyond wait in the client, in their order. 0 for a null
+ * handle.
+ */
+uint32_t ramway_rpc_max_in_flight(struct ramway_rpc_client *client);
+
+/**
+ * How many calls are sent and have no final reply: also those that were cancelled, until the server has ended them. 0 for a
+ * null handle.
+ */
+size_t ramway_rpc_in_flight(struct ramway_rpc_client *client);
+
+/**
+ * Receives what is there; then, whether a call that is made now is sent at once, as far as the server's limit and the calls
+ * before it go. Never waits. Of a connection that is over it is true: a call says how it ended. False for a null handle.
+ */
+bool ramway_rpc_is_ready(struct ramway_rpc_client *client);
+
+/**
+ * The longest request: its metadata, rounded up to 16 bytes, and its body together. 0 for a null handle.
+ */
+size_t ramway_rpc_max_request_len(struct ramway_rpc_client *client);
+
+/**
+ * A descriptor for event loops: readable when there is something to receive, or the server is gone; not to be read or
+ * closed, and valid as long as the handle. Poll it for at most `ramway_rpc_due_ns`; then call `ramway_rpc_poll` with
+ * `RAMWAY_TRY` until it gives `RAMWAY_EMPTY`. -1 on failure.
+ */
+int ramway_rpc_fd(struct ramway_rpc_client *client);
+
+/**
+ * In how many nanoseconds `ramway_rpc_poll` is to be called although the descriptor is not readable, because a call times
+ * out then, or there may be room for one that could not be sent; `RAMWAY_FOREVER`: never. `RAMWAY_FOREVER` on failure.
+ */
+int64_t ramway_rpc_due_ns(struct ramway_rpc_client *client);
+
+/**
+ * How calls wait from now on: `RAMWAY_WAIT_SPIN` and so on.
+ */
+enum ramway_status ramway_rpc_set_wait_policy(struct ramway_rpc_client *client, uint32_t policy);
+
+/**
+ * Whether a call that waits returns `RAMWAY_INTERRUPTED` when a signal handler ran. Default: it goes on waiting.
+ */
+enum ramway_status ramway_rpc_set_interruptible(struct ramway_rpc_client *client, bool yes);
+
+/**
+ * Any thread, and a signal handler, while the handle is open: the call that waits now, or, if none does, the next one that
+ * would, returns `RAMWAY_INTERRUPTED`.
+ */
+enum ramway_status ramway_rpc_wake(const struct ramway_rpc_client *client);
+
+/**
+ * The user that the server acted as when the connection was made, as the kernel recorded it. `UINT32_MAX` for a null handle.
+ */
+uint32_t ramway_rpc_peer_uid(struct ramway_rpc_client *client);
+
+/**
+ * The server's process when the connection was made, 0 if it has no number here. It says who it was; numbers are used again.
+ */
+uint32_t ramway_rpc_peer_pid(struct ramway_rpc_client *client);
+
+/**
+ * Whether the server's process holds its end of the connection (one system call). A stopped process does.
+ */
+bool ramway_rpc_is_peer_alive(struct ramway_rpc_client *client);
+
+/**
+ * Ends the connection and frees the handle: the server cancels what is under way, and no callback is called any more.
+ * Replies that were given stay valid until they are freed.
+ *
+ * `RAMWAY_BUSY` (and nothing happens) while another thread is in a call on it, and in a callback.
+ */
+enum ramway_status ramway_rpc_close(struct ramway_rpc_client *client);
+
+/**
+ * The method's number. `UINT32_MAX` for null.
+ */
+uint32_t ramway_rpc_request_method(struct ramway_rpc_request *request);
+
+/**
+ * The request's bytes, `*len` of them, valid as long as the request: until the handler returns, or the request is answered.
+ * Null on failure.
+ */
+const void *ramway_rpc_request_body(struct ramway_rpc_request *request,
+                                    size_t *len);
+
+/**
+ * The request's metadata; as `ramway_rpc_request_body`.
+ */
+const void *ramway_rpc_request_meta(struct ramway_rpc_request *request, size_t *len);
+
+/**
+ * The client.
+ */
+enum ramway_status ramway_rpc_request_peer(struct ramway_rpc_request *request, struct ramway_peer *out);
+
+/**
+ * How much time the call has left, in nanoseconds; `RAMWAY_FOREVER` without a limit, and for null.
+ */
+int64_t ramway_rpc_request_remaining_ns(struct ramway_rpc_request *request);
+
+/**
+ * Whether the call was cancelled, its time is over or its client is gone: nobody wants the reply any more, but the request
+ * is still to be answered. A handler of `ramway_rpc_server_method` sees only that the time is over. False for null.
+ */
+bool ramway_rpc_request_is_cancelled(struct ramway_rpc_request *request);
+
+/**
+ * Whether the caller wants a stream. False for null.
+ */
+bool ramway_rpc_request_is_stream(struct ramway_rpc_request *request);
+
+/**
+ * Metadata of the reply, or of the next element of a stream: bytes that the application defines. Before the reply.
+ */
+enum ramway_status ramway_rpc_request_set_reply_meta(struct ramway_rpc_request *request,
+                                                     const void *meta,
+                                                     size_t len);
+
+/**
+ * Answers the request with these bytes. Of a stream they are the last element. The request is over.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` if it was answered before, in a handler of `ramway_rpc_server_method`. A reply that is too long
+ * is no error here: the caller gets `RAMWAY_RPC_REPLY_TOO_LARGE`.
+ */
+enum ramway_status ramway_rpc_request_reply(struct ramway_rpc_request *request,
+                                            const void *body,
+                                            size_t len);
+
+/**
+ * `ramway_rpc_request_reply` that has the reply written in place, where there is room: `write` gets `len` bytes that hold
+ * anything, and says how many of them, from the first one on, are the reply. It is called before this returns, or not at all
+ * if a reply of `len` bytes can never be sent: the caller gets `RAMWAY_RPC_REPLY_TOO_LARGE` then. Where it gives `SIZE_MAX`
+ * the request is not answered, and this is `RAMWAY_INTERRUPTED`.
+ */
+enum ramway_status ramway_rpc_request_reply_with(struct ramway_rpc_request *request,
+                                                 size_t len,
+                                                 size_t (*write)(void *to, size_t len, void *user),
+                                                 void *user);
+
+/**
+ * Ends the call with an error of the application, `RAMWAY_RPC_APPLICATION`: a number and a text in UTF-8, which the caller
+ * gets. The request is over.
+ */
+enum ramway_status ramway_rpc_request_fail(struct ramway_rpc_request *request,
+                                           uint32_t code,
+                                           const char *text);
+
+/**
+ * Ends the call with `RAMWAY_RPC_HANDLER_FAILED` and a text in UTF-8: the handler failed in a way that it did not mean to.
+ * The request is over.
+ */
+enum ramway_status ramway_rpc_request_fail_unexpectedly(struct ramway_rpc_request *request,
+                                                        const char *text);
+
+/**
+ * Sends an element of a stream, waiting for at most `timeout_ns` (`RAMWAY_FOREVER`, `RAMWAY_TRY` or nanoseconds) until the
+ * caller has room for it. The request goes on: `ramway_rpc_request_finish` completes the stream. A thread that serves must
+ * not wait here: it is what receives the news of room.
+ *
+ * `RAMWAY_FULL` (`RAMWAY_TRY` only), `RAMWAY_TIMED_OUT`; `RAMWAY_INTERRUPTED` if nobody wants the stream any more;
+ * `RAMWAY_INVALID_ARGUMENT` if the caller wants one reply, or the request is not of `ramway_rpc_server_deferred`;
+ * `RAMWAY_DETACHED`. An element that is too long ends the stream with `RAMWAY_RPC_REPLY_TOO_LARGE`.
+ */
+enum ramway_status ramway_rpc_request_send(struct ramway_rpc_request *request,
+                                           const void *body,
+                                           size_t len,
+                                           int64_t timeout_ns);
+
+/**
+ * Completes a stream, without another element; a caller that wants one reply gets an empty one. The request is over.
+ */
+enum ramway_status ramway_rpc_request_finish(struct ramway_rpc_request *request);
+
+/**
+ * Has `changed` called whenever the call is cancelled or another element can be sent, with `user` as it is, on the thread
+ * that serves, which it must not block. It replaces an earlier one. For event loops: call this first, and check
+ * `ramway_rpc_request_is_cancelled` and send with `RAMWAY_TRY` then, and at each change. `changed` may run while another
+ * thread answers the request, and once more behind that: what it uses is not the request, or is kept from that by the
+ * caller. `dropped`, which may be null, is called once `changed` will not be any more, on either thread.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` if the request is not of `ramway_rpc_server_deferred`; neither is called then.
+ */
+enum ramway_status ramway_rpc_request_on_change(struct ramway_rpc_request *request,
+                                                void (*changed)(void *user),
+                                                void (*dropped)(void *user),
+                                                void *user);
+
+/**
+ * Begins to listen for clients at `name` (as in `ramway_listener_bind`). `options` may be null. On failure `*out` is null.
+ * Nothing is served before `ramway_rpc_server_run`.
+ *
+ * `RAMWAY_ALREADY_EXISTS` if a live listener has the name, or something that is not Ramway's to remove.
+ */
+enum ramway_status ramway_rpc_server_bind(const char *name,
+                                          const struct ramway_rpc_server_options *options,
+                                          struct ramway_rpc_server **out);
+
+/**
+ * Has `handler` called for every call of the method with this number, below `RAMWAY_METHOD_RESERVED`, with `user` as it is,
+ * on the thread that serves. `name` is shown to clients that ask (`ramway_rpc_describe`), and may be null; for those who
+ * call methods by name `number` is `ramway_rpc_method_id(name)`.
+ *
+ * The handler reads the request where the client wrote it, and answers it before it returns, in place where there is room:
+ * by `ramway_rpc_request_reply` or one of its siblings. A request that is not answered ends with
+ * `RAMWAY_RPC_HANDLER_FAILED`. All other clients wait as long as it takes; time limits and cancelling are seen behind it.
+ * For what takes long: `ramway_rpc_server_deferred`. A client need not be trusted, but could rewrite its request while it is
+ * read: copy what is decided on.
+ *
+ * `RAMWAY_ALREADY_EXISTS` if the server has a method with this number; `RAMWAY_INVALID_ARGUMENT` for a number that is
+ * Ramway's, or a name with control characters.
+ */
+enum ramway_status ramway_rpc_server_method(struct ramway_rpc_server *server,
+                                            uint32_t number,
+                                            const char *name,
+                                            void (*handler)(struct ramway_rpc_request *request, void *user),
+                                            void *user);
+
+/**
+ * `ramway_rpc_server_method` for calls that are answered later: the handler gets a copy of the request, which is its own
+ * until it is answered, by any thread, also before the handler returns. Every request is to be answered, also one that was
+ * cancelled: only then its client has its place back.
+ *
+ * For streams too: `ramway_rpc_request_send`.
+ */
+enum ramway_status ramway_rpc_server_deferred(struct ramway_rpc_server *server,
+                                              uint32_t number,
+                                              const char *name,
+                                              void (*handler)(struct ramway_rpc_request *request, void *user),
+                                              void *user);
+
+/**
+ * Serves for `timeout_ns` (`RAMWAY_FOREVER` or nanoseconds), or until it is shut down.
+ *
+ * `RAMWAY_OK` once it was shut down; `RAMWAY_TIMED_OUT`, and `RAMWAY_INTERRUPTED` by `ramway_rpc_server_wake`: the next call
+ * goes on. `RAMWAY_OS` if there are no more descriptors to wait with; `RAMWAY_DETACHED`. That a client could not be taken
+ * for want of memory or descriptors is no error here: it was told.
+ */
+enum ramway_status ramway_rpc_server_run(struct ramway_rpc_server *server,
+                                         int64_t timeout_ns);
+
+/**
+ * Does what there is to do without waiting, for event loops: see `ramway_rpc_server_fd`.
+ *
+ * `RAMWAY_CLOSED` once it was shut down; as `ramway_rpc_server_run`.
+ */
+enum ramway_status ramway_rpc_server_poll(struct ramway_rpc_server *server);
+
+/**
+ * A descriptor for event loops: readable when `ramway_rpc_server_poll` has something to do; not to be read or closed, and
+ * valid as long as the handle. Poll it for at most `ramway_rpc_server_due_ns`. -1 on failure.
+ */
+int ramway_rpc_server_fd(struct ramway_rpc_server *server);
+
+/**
+ * In how many nanoseconds `ramway_rpc_server_poll` is to be called although the descriptor is not readable;
+ * `RAMWAY_FOREVER`: never. `RAMWAY_FOREVER` on failure.
+ */
+int64_t ramway_rpc_server_due_ns(struct ramway_rpc_server *server);
+
+/**
+ * Any thread, a handler and a signal handler, while the handle is open: the server takes no new client and no new call, goes
+ * on with those that run for at most `limit_ns` (nanoseconds, or `RAMWAY_FOREVER`), cancels the rest, which has 100 ms to
+ * end, and closes. It does that in `ramway_rpc_server_run`, which then returns `RAMWAY_OK`. A client all of whose calls are
+ * answered learns `RAMWAY_CLOSED`, of the others those calls may have run (`RAMWAY_PEER_DEAD`). Of two limits the shorter
+ * one counts.
+ */
+enum ramway_status ramway_rpc_server_shutdown(const struct ramway_rpc_server *server,
+                                              int64_t limit_ns);
+
+/**
+ * Any thread, a handler and a signal handler, while the handle is open: the `ramway_rpc_server_run` that runs now, or, if
+ * none does, the next one, returns `RAMWAY_INTERRUPTED`. The server stays as it is.
+ */
+enum ramway_status ramway_rpc_server_wake(const struct ramway_rpc_server *server);
+
+/**
+ * How many clients are connected. A client is among them once the server has run since it came. 0 for a null handle.
+ */
+size_t ramway_rpc_server_clients(struct ramway_rpc_server *server);
+
+/**
+ * The path of the listening socket, which clients can be given in place of the name; valid as long as the handle. Null for a
+ * null handle.
+ */
+const char *ramway_rpc_server_path(struct ramway_rpc_server *server);
+
+/**
+ * Cancels what runs, closes and frees the handle. A client with calls that have no reply learns that they may have run: shut
+ * down first (`ramway_rpc_server_shutdown`). Requests of `ramway_rpc_server_deferred` that are not answered stay valid, and
+ * are still to be answered.
+ *
+ * `RAMWAY_BUSY` (and nothing happens) while another thread is in a call on it, and in a handler.
+ */
+enum ramway_status ramway_rpc_server_close(struct ramway_rpc_server *server);
 
 /**
  * For `ramway_inline.h`: the slow half of a publish whose fast half it did. Reads what the receiver says of

@@ -10,7 +10,7 @@
 ///     if (auto sent = tx.try_send(1, bytes); !sent && sent.error().code() == ramway::status::full) { ... }
 ///
 /// Handles are move-only and close when they go out of scope. One thread at a time uses a handle, except for listener
-/// and region; select, inbox and outbox say status::busy to a second one.
+/// and region; select, inbox, outbox, rpc::client and rpc::server say status::busy to a second one.
 #ifndef RAMWAY_HPP
 #define RAMWAY_HPP
 
@@ -22,6 +22,9 @@
 #include "ramway/receiver.hpp"
 #include "ramway/region.hpp"
 #include "ramway/result.hpp"
+#include "ramway/rpc.hpp"
+#include "ramway/rpc_client.hpp"
+#include "ramway/rpc_server.hpp"
 #include "ramway/segments.hpp"
 #include "ramway/select.hpp"
 #include "ramway/sender.hpp"

@@ -44,6 +44,27 @@ pub const RAMWAY_DTYPE_FLOAT8_E5M2: u8 = 12;
 pub const RAMWAY_DTYPE_FLOAT8_E5M2FNUZ: u8 = 13;
 /// 8 bits of exponent: a power of two.
 pub const RAMWAY_DTYPE_FLOAT8_E8M0FNU: u8 = 14;
+/// RPC methods from here up are Ramway's own: an application's are below.
+pub const RAMWAY_METHOD_RESERVED: u32 = 0xFFFF0000;
+/// How a server says that a call has ended. The call succeeded.
+pub const RAMWAY_RPC_OK: u32 = 0;
+/// How a server says that a call has ended. The handler replied with an error of its own: a number and a text.
+pub const RAMWAY_RPC_APPLICATION: u32 = 1;
+/// How a server says that a call has ended. The server has no such method. The call was not run.
+pub const RAMWAY_RPC_NO_SUCH_METHOD: u32 = 2;
+/// How a server says that a call has ended. The call's time was over before it was begun. It was not run.
+pub const RAMWAY_RPC_TIMED_OUT: u32 = 3;
+/// How a server says that a call has ended. The call was cancelled.
+pub const RAMWAY_RPC_CANCELLED: u32 = 4;
+/// How a server says that a call has ended. A limit of the server was reached. The call was not run.
+pub const RAMWAY_RPC_OVERLOADED: u32 = 5;
+/// How a server says that a call has ended. The call was run, but its reply is longer than the ring or than the
+/// server's limit of bytes.
+pub const RAMWAY_RPC_REPLY_TOO_LARGE: u32 = 6;
+/// How a server says that a call has ended. The server is shutting down. The call was not run.
+pub const RAMWAY_RPC_DRAINING: u32 = 7;
+/// How a server says that a call has ended. The handler failed in a way that it did not mean to: a panic, an exception.
+pub const RAMWAY_RPC_HANDLER_FAILED: u32 = 8;
 
 /// What a call returns: 0 for success, else one of the error numbers that all of Ramway's languages share. New
 /// numbers may be added at the end.

@@ -22,6 +22,7 @@ pub mod publisher;
 pub mod receiver;
 pub mod region;
 pub mod ring;
+pub mod rpc;
 pub mod segments;
 pub mod select;
 pub mod sender;

@@ -90,6 +90,9 @@ fn c_names_every_function_and_option_of_the_header() {
             "ramway_topic_options.",
             "ramway_inbox_options.",
             "ramway_outbox_options.",
+            "ramway_rpc_client_options.",
+            "ramway_rpc_call_options.",
+            "ramway_rpc_server_options.",
         ]
         .iter()
         .any(|owner| name.starts_with(owner));
@@ -107,6 +110,18 @@ fn classes(owner: &str) -> Vec<&str> {
         "basic_slot" => vec!["slot"],
         "basic_message" => vec!["message"],
         "basic_batch" => vec!["batch"],
+        "asking" => vec!["rpc::request", "rpc::call"],
+        "client" => vec!["rpc::client"],
+        "server" => vec!["rpc::server"],
+        "pending" => vec!["rpc::pending"],
+        "stream" => vec!["rpc::stream"],
+        "reply" => vec!["rpc::reply"],
+        "request" => vec!["rpc::request"],
+        "call" => vec!["rpc::call"],
+        "call_error" => vec!["rpc::call_error"],
+        "client_options" => vec!["rpc::client_options"],
+        "call_options" => vec!["rpc::call_options"],
+        "server_options" => vec!["rpc::server_options"],
         owner => vec![owner],
     }
 }
@@ -115,9 +130,10 @@ fn classes(owner: &str) -> Vec<&str> {
 fn cpp() -> BTreeSet<String> {
     let mut there = BTreeSet::new();
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/ramway");
-    for part in
-        ["bus", "inbox", "options", "outbox", "peer", "receiver", "region", "segments", "select", "sender", "topic"]
-    {
+    for part in [
+        "bus", "inbox", "options", "outbox", "peer", "receiver", "region", "rpc", "rpc_client", "rpc_server", "segments",
+        "select", "sender", "topic",
+    ] {
         let text = std::fs::read_to_string(directory.join(format!("{part}.hpp"))).unwrap();
         let (mut owner, mut public) = (None, true);
         for line in text.lines() {
@@ -146,8 +162,12 @@ fn cpp() -> BTreeSet<String> {
                         }
                     } else if owner.ends_with("options") && text.ends_with(';') {
                         let field = text.split([';', '=', '{']).next().unwrap().trim();
-                        there.insert(format!("{owner}::{}", field.rsplit(' ').next().unwrap()));
+                        let field = field.rsplit(' ').next().unwrap();
+                        there.extend(classes(owner).iter().map(|class| format!("{class}::{field}")));
                     }
+                }
+                None if line.starts_with("inline std::uint32_t method_id(") => {
+                    there.insert("rpc::method_id".into());
                 }
                 None if line.starts_with("inline result<")
                     || line.starts_with("inline source ")
@@ -192,9 +212,20 @@ fn cpp_names_every_call_and_option_of_the_headers() {
         "inbox_options",
         "outbox",
         "outbox_options",
+        "rpc::client",
+        "rpc::server",
+        "rpc::pending",
+        "rpc::stream",
+        "rpc::reply",
+        "rpc::request",
+        "rpc::call",
+        "rpc::call_error",
+        "rpc::client_options",
+        "rpc::call_options",
+        "rpc::server_options",
     ];
     compare("docs/api/cpp.txt", &named(CPP), &there, |name| {
-        let (owner, call) = name.split_once("::").unwrap_or(("", name));
+        let (owner, call) = name.rsplit_once("::").unwrap_or(("", name));
         // `c` makes the struct of C; `bool` is an operator.
         // What a publisher or a subscriber does as a sender or a receiver does has its line there.
         let as_in_a_ring = match owner {

@@ -26,6 +26,11 @@ fn the_committed_header_is_fresh() {
         "peers",
         "inbox",
         "outbox",
+        "rpc/method",
+        "rpc/reply",
+        "rpc/client",
+        "rpc/request",
+        "rpc/server",
         "inline",
         "version",
     ];

@@ -58,13 +58,15 @@ for cxx in "${cpp_compilers[@]}"; do
         echo "#include \"$header\"" >"$out/alone.cpp"
         try "$header alone, $cxx c++17" "$cxx" -std=c++17 "${warn[@]}" -I../include -fsyntax-only "$out/alone.cpp"
     done
-    for header in ramway.h ramway_inline.h ramway.hpp ramway/inline_topic.h ramway/{bus,inbox,options,outbox,peer,receiver,region,result,segments,select,sender,tensor,topic}.hpp; do
+    for header in ramway.h ramway_inline.h ramway.hpp ramway/inline_topic.h ramway/{bus,inbox,options,outbox,peer,receiver,region,result,rpc,rpc_client,rpc_server,segments,select,sender,tensor,topic}.hpp; do
         echo "#include \"$header\"" >"$out/alone.cpp"
         for standard in c++20 $([ $header = ramway.hpp ] && echo c++23); do
             try "$header alone, $cxx $standard" "$cxx" -std=$standard "${warn[@]}" -I../include -fsyntax-only "$out/alone.cpp"
         done
     done
-    try "ramway.hpp without exceptions, $cxx" "$cxx" "${flags_cpp[@]}" -fno-exceptions -fsyntax-only cpp/api.cpp
+    for test in api rpc; do
+        try "ramway.hpp without exceptions, $test, $cxx" "$cxx" "${flags_cpp[@]}" -fno-exceptions -fsyntax-only cpp/$test.cpp
+    done
 done
 
 # ---- every exported function occurs in the test for null ----
@@ -92,7 +94,7 @@ for i in "${!c_compilers[@]}"; do
     fi
 done
 [ -n "$san_c" ] || echo 'no compiler has sanitizers here'
-for test in null ring tensor twin wake region_bus peers topic twin_topic topic_peers select many; do
+for test in null ring tensor twin wake region_bus peers topic twin_topic topic_peers select many rpc; do
     for cc in "${c_compilers[@]}"; do
         try "compile $test, $cc" "$cc" "${flags_c[@]}" -O2 c/$test.c -o "$out/$test" "${link[@]}"
         try "$test, $cc" "$out/$test"
@@ -101,7 +103,7 @@ for test in null ring tensor twin wake region_bus peers topic twin_topic topic_p
     try "compile $test, $san_c, sanitized" "$san_c" "${flags_c[@]}" "${san[@]}" c/$test.c -o "$out/$test-san" "${link[@]}"
     try "$test, $san_c, sanitized" "$out/$test-san"
 done
-for test in api topic many; do
+for test in api topic many rpc; do
     for cxx in "${cpp_compilers[@]}"; do
         try "compile $test.cpp, $cxx" "$cxx" "${flags_cpp[@]}" -O2 cpp/$test.cpp -o "$out/$test-cpp" "${link[@]}"
         try "$test.cpp, $cxx" "$out/$test-cpp"
@@ -232,6 +234,8 @@ block() { awk -v fence="\`\`\`$1" -v want="$2" '$0 == fence { on = ++n == want; 
 block c 1 >"$out/readme.c"
 block c 2 >"$out/readme-topic.c"
 block c 3 >"$out/readme-inbox.c"
+block c 4 >"$out/readme-rpc.c"
+block cpp 4 >"$out/readme-rpc.cpp"
 block cpp 1 >"$out/readme.cpp"
 block cpp 3 >"$out/readme-select.cpp"
 block cpp 2 >"$out/readme-topic.cpp"
@@ -249,6 +253,8 @@ try "compile the README's topic in C" gcc "${flags_c[@]}" "$out/readme-topic.c" 
 try "compile the README's topic in C++" g++ "${flags_cpp[@]}" "$out/readme-topic.cpp" -o "$out/readme-topic-cpp" "${link[@]}"
 try "compile the README's inbox in C" gcc "${flags_c[@]}" "$out/readme-inbox.c" -o "$out/readme-inbox-c" "${link[@]}"
 try "compile the README's select in C++" g++ "${flags_cpp[@]}" "$out/readme-select.cpp" -o "$out/readme-select-cpp" "${link[@]}"
+try "compile the README's calls in C" gcc "${flags_c[@]}" "$out/readme-rpc.c" -o "$out/readme-rpc-c" "${link[@]}"
+try "compile the README's calls in C++" g++ "${flags_cpp[@]}" "$out/readme-rpc.cpp" -o "$out/readme-rpc-cpp" "${link[@]}"
 for program in readme-c readme-cpp; do
     "$out/$program" 'hello from the README' >"$log" 2>&1
     a=$?
@@ -273,6 +279,17 @@ wait $receiver
 b=$?
 cat "$out/got" >>"$log"
 [ $a = 0 ] && [ $b = 0 ] && [ "$(cat "$out/got")" = 'producer 1: warm' ] && good || bad "the README's inbox in C, two processes"
+timeout 60 "$out/readme-rpc-c" 2>"$log" &
+server=$!
+timeout 60 "$out/readme-rpc-c" 'louder' >"$out/got" 2>>"$log"
+a=$?
+kill $server
+wait $server 2>/dev/null
+cat "$out/got" >>"$log"
+[ $a = 0 ] && [ "$(cat "$out/got")" = 'LOUDER' ] && good || bad "the README's calls in C, two processes"
+rm -f "$RAMWAY_DIR"/text*
+timeout 60 "$out/readme-rpc-cpp" >"$log" 2>&1
+[ $? = 0 ] && [ "$(cat "$log")" = "$(printf '42\n404: no weight\nopened\nsold')" ] && good || bad "the README's calls in C++"
 timeout 60 "$out/readme-select-cpp" >"$log" 2>&1
 [ $? = 0 ] && [ "$(sort "$log")" = "$(printf 'a command\na picture')" ] && good || bad "the README's select in C++"
 "$out/readme-topic-cpp" >"$log" 2>&1

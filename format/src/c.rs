@@ -85,7 +85,24 @@ fn numbers(facts: &Facts) -> String {
             if names[0].contains('_') { names[0] } else { names[0].trim_end_matches(|c: char| c.is_ascii_digit()) };
         define(&doc, &format!("DTYPE_{}", upper(name)), "u8", &types[0].code.to_string());
     }
+    let doc = "RPC methods from here up are Ramway's own: an application's are below.";
+    define(doc, "METHOD_RESERVED", "u32", &format!("0x{:X}", facts.number("method_reserved")));
+    for (status, _) in facts.table("rpc_status") {
+        let doc = format!("How a server says that a call has ended. {}", status.doc);
+        define(&doc, &upper(&status.name), "u32", &status.number().to_string());
+    }
     out + "\n"
+}
+
+/// The constants of C++'s `rpc::status`.
+pub(crate) fn cpp_rpc_status(facts: &Facts) -> String {
+    let mut out = String::new();
+    for (status, _) in facts.table("rpc_status") {
+        let name = status.name.trim_start_matches("rpc_");
+        out += &wrapped(&status.doc, "    /// ", WIDTH);
+        out += &format!("    {name} = RAMWAY_{},\n", upper(&status.name));
+    }
+    out
 }
 
 /// The constants of C++'s `status`.

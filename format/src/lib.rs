@@ -81,6 +81,7 @@ pub fn generated(facts: &Facts) -> Result<Vec<Generated>> {
         whole("capi/src/facts.rs", c::library(facts)),
         whole("capi/include/ramway/facts.h", c::header(facts)),
         parts("capi/include/ramway/result.hpp", vec![("status", c::cpp_status(facts))]),
+        parts("capi/include/ramway/rpc.hpp", vec![("rpc statuses", c::cpp_rpc_status(facts))]),
         parts("docs/ABI.md", page::parts(facts)),
     ]
     .into_iter()

@@ -5,6 +5,7 @@
 #include "../ramway.h"
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
@@ -120,11 +121,11 @@ namespace detail {
 }  // namespace detail
 
 /// A T, or the error for which there is none: the part of std::expected that is needed here.
-template <class T>
+template <class T, class E = ramway::error>
 class [[nodiscard]] result {
   public:
     result(T value) : has_(true) { std::construct_at(&value_, std::move(value)); }
-    result(ramway::error cause) : has_(false) { std::construct_at(&error_, std::move(cause)); }
+    result(E cause) : has_(false) { std::construct_at(&error_, std::move(cause)); }
     result(result &&other) noexcept : has_(other.has_) {
         if (has_) {
             std::construct_at(&value_, std::move(other.value_));
@@ -156,10 +157,15 @@ class [[nodiscard]] result {
     T *operator->() noexcept { return &value_; }
     const T *operator->() const noexcept { return &value_; }
     /// Only if there is none.
-    const ramway::error &error() const noexcept { return error_; }
+    const E &error() const noexcept { return error_; }
     /// status::ok if there is a value.
-    status code() const noexcept { return has_ ? status::ok : error_.code(); }
-    /// The value; without one, throws ramway::exception (aborts in a program without exceptions).
+    status code() const noexcept
+        requires std::same_as<E, ramway::error>
+    {
+        return has_ ? status::ok : error_.code();
+    }
+    /// The value; without one, throws ramway::exception, of a call rpc::call_exception (aborts in a program without
+    /// exceptions).
     T &value() & {
         check();
         return value_;
@@ -172,20 +178,22 @@ class [[nodiscard]] result {
   private:
     void check() {
         if (!has_) {
-            detail::raise(std::move(error_));
+            // Another kind of error has its own, beside it.
+            using detail::raise;
+            raise(std::move(error_));
         }
     }
 
     union {
         T value_;
-        ramway::error error_;
+        E error_;
     };
     bool has_;
 };
 
 /// Success, or the error for which there is none.
 template <>
-class [[nodiscard]] result<void> {
+class [[nodiscard]] result<void, error> {
   public:
     result() = default;
     result(ramway::error cause) : error_(std::move(cause)) {}

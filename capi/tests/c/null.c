@@ -21,6 +21,12 @@ int main(void) {
     ramway_undelivered undelivered;
     ramway_inbox_options inbox_options = RAMWAY_INBOX_OPTIONS_INIT;
     ramway_outbox_options outbox_options = RAMWAY_OUTBOX_OPTIONS_INIT;
+    ramway_rpc_client *client = (ramway_rpc_client *)1;
+    ramway_rpc_server *server = (ramway_rpc_server *)1;
+    ramway_rpc_client_options client_options = RAMWAY_RPC_CLIENT_OPTIONS_INIT;
+    ramway_rpc_server_options server_options = RAMWAY_RPC_SERVER_OPTIONS_INIT;
+    ramway_rpc_reply reply;
+    ramway_peer peer;
     ramway_source source = ramway_source_receiver(NULL);
     ramway_message message;
     ramway_topic_message topic_message;
@@ -330,6 +336,65 @@ int main(void) {
     NULL_SAFE(ramway_outbox_take_undelivered(outbox, NULL));
     NULL_SAFE(ramway_outbox_workers(outbox, NULL, NULL));
     CHECK_OK(ramway_outbox_free(outbox));
+
+    /* RPC, the side that calls */
+    NULL_SAFE(ramway_rpc_connect(NULL, NULL, &client));
+    CHECK(client == NULL);
+    NULL_SAFE(ramway_rpc_connect("name", NULL, NULL));
+    client_options.allow_uid_count = 1;
+    NULL_SAFE(ramway_rpc_connect("name", &client_options, &client));
+    NULL_SAFE(ramway_rpc_call(NULL, 1, &byte, 1, NULL, &reply));
+    CHECK(reply.error == RAMWAY_INVALID_ARGUMENT && reply.text != NULL && reply.owner == NULL);
+    NULL_SAFE(ramway_rpc_call(NULL, 1, &byte, 1, NULL, NULL));
+    NULL_SAFE(ramway_rpc_start(NULL, 1, &byte, 1, NULL, NULL, NULL, &u64));
+    NULL_SAFE(ramway_rpc_start_stream(NULL, 1, &byte, 1, NULL, NULL, NULL, &u64));
+    NULL_SAFE(ramway_rpc_wait(NULL, 1, RAMWAY_TRY, &reply));
+    NULL_SAFE(ramway_rpc_wait(NULL, 1, RAMWAY_TRY, NULL));
+    NULL_SAFE(ramway_rpc_cancel(NULL, 1));
+    NULL_SAFE(ramway_rpc_poll(NULL, RAMWAY_TRY));
+    NULL_SAFE(ramway_rpc_ping(NULL, NULL));
+    NULL_SAFE(ramway_rpc_describe(NULL, NULL, NULL, NULL));
+    NULL_SAFE(ramway_rpc_set_wait_policy(NULL, RAMWAY_WAIT_SPIN));
+    NULL_SAFE(ramway_rpc_set_interruptible(NULL, true));
+    NULL_SAFE(ramway_rpc_wake(NULL));
+    NULL_SAFE(ramway_rpc_close(NULL));
+    CHECK(ramway_rpc_max_in_flight(NULL) == 0 && ramway_rpc_in_flight(NULL) == 0 && !ramway_rpc_is_ready(NULL));
+    CHECK(ramway_rpc_max_request_len(NULL) == 0 && ramway_rpc_fd(NULL) == -1 && ramway_rpc_due_ns(NULL) == RAMWAY_FOREVER);
+    CHECK(ramway_rpc_peer_uid(NULL) == UINT32_MAX && ramway_rpc_peer_pid(NULL) == 0 && !ramway_rpc_is_peer_alive(NULL));
+    CHECK(ramway_rpc_method_id(NULL) == UINT32_MAX && strcmp(ramway_rpc_status_name(99), "Unknown") == 0);
+    ramway_rpc_reply_free(NULL);
+
+    /* RPC, the side that is called */
+    NULL_SAFE(ramway_rpc_server_bind(NULL, NULL, &server));
+    CHECK(server == NULL);
+    NULL_SAFE(ramway_rpc_server_bind("name", NULL, NULL));
+    server_options.allow_uid_count = 1;
+    NULL_SAFE(ramway_rpc_server_bind("name", &server_options, &server));
+    NULL_SAFE(ramway_rpc_server_method(NULL, 1, NULL, NULL, NULL));
+    NULL_SAFE(ramway_rpc_server_deferred(NULL, 1, NULL, NULL, NULL));
+    NULL_SAFE(ramway_rpc_server_run(NULL, RAMWAY_TRY));
+    NULL_SAFE(ramway_rpc_server_poll(NULL));
+    NULL_SAFE(ramway_rpc_server_shutdown(NULL, RAMWAY_TRY));
+    NULL_SAFE(ramway_rpc_server_wake(NULL));
+    NULL_SAFE(ramway_rpc_server_close(NULL));
+    CHECK(ramway_rpc_server_fd(NULL) == -1 && ramway_rpc_server_due_ns(NULL) == RAMWAY_FOREVER);
+    CHECK(ramway_rpc_server_clients(NULL) == 0 && ramway_rpc_server_path(NULL) == NULL);
+    NULL_SAFE(ramway_rpc_request_peer(NULL, &peer));
+    NULL_SAFE(ramway_rpc_request_set_reply_meta(NULL, &byte, 1));
+    NULL_SAFE(ramway_rpc_request_reply(NULL, &byte, 1));
+    NULL_SAFE(ramway_rpc_request_reply_with(NULL, 1, NULL, NULL));
+    NULL_SAFE(ramway_rpc_request_fail(NULL, 1, NULL));
+    NULL_SAFE(ramway_rpc_request_fail_unexpectedly(NULL, NULL));
+    NULL_SAFE(ramway_rpc_request_send(NULL, &byte, 1, RAMWAY_TRY));
+    NULL_SAFE(ramway_rpc_request_finish(NULL));
+    NULL_SAFE(ramway_rpc_request_on_change(NULL, NULL, NULL, NULL));
+    CHECK(ramway_rpc_request_method(NULL) == UINT32_MAX && ramway_rpc_request_body(NULL, &n) == NULL);
+    CHECK(ramway_rpc_request_meta(NULL, &n) == NULL && ramway_rpc_request_remaining_ns(NULL) == RAMWAY_FOREVER);
+    CHECK(!ramway_rpc_request_is_cancelled(NULL) && !ramway_rpc_request_is_stream(NULL));
+    CHECK_OK(ramway_rpc_server_bind("null-rpc", NULL, &server));
+    NULL_SAFE(ramway_rpc_server_method(server, 1, NULL, NULL, NULL));
+    NULL_SAFE(ramway_rpc_server_deferred(server, 1, NULL, NULL, NULL));
+    CHECK_OK(ramway_rpc_server_close(server));
 
     CHECK(strlen(ramway_strerror(12345)) > 0 && strcmp(ramway_status_name(-1), "Unknown") == 0);
     return 0;

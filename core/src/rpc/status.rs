@@ -103,7 +103,8 @@ impl CallError {
     }
 
     /// What this side says.
-    pub(crate) fn of_error(error: Error, may_have_run: bool) -> Self {
+    #[doc(hidden)] // for the bindings; not part of the stable API
+    pub fn of_error(error: Error, may_have_run: bool) -> Self {
         Self { cause: Cause::Error(error), may_have_run }
     }
 

@@ -106,7 +106,11 @@ pub struct MethodInfo {
 
 impl MethodInfo {
     /// What the method *describe* replied.
-    pub(crate) fn parse(body: &[u8]) -> CallResult<Vec<Self>> {
+    ///
+    /// # Errors
+    /// `Corrupt` if it is not that.
+    #[doc(hidden)] // for the bindings; not part of the stable API
+    pub fn parse(body: &[u8]) -> CallResult<Vec<Self>> {
         let wrong = || {
             let error = Error::new(
                 ErrorKind::Corrupt,

@@ -199,6 +199,13 @@ impl Call {
         self.window > 0
     }
 
+    /// No reply with its metadata is longer, whatever the capacity: a bound for those who prepare one. For the bindings; not part of
+    /// the stable API.
+    #[doc(hidden)]
+    pub fn longest_reply(&self) -> usize {
+        self.longest
+    }
+
     /// Whether the call was cancelled, its time is over or its client is gone. It is still to be answered, or dropped: only then
     /// the client has its place back.
     pub fn is_cancelled(&self) -> bool {
@@ -270,6 +277,26 @@ impl Call {
             let mut inner = self.state.lock();
             while !inner.ready && !self.state.is_stopped() {
                 inner = self.state.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        self.try_send(body)
+    }
+
+    /// [`send`](Self::send) that waits for at most `timeout`, then `TimedOut`.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub fn send_timeout(&mut self, body: impl Into<Vec<u8>>, timeout: Duration) -> Result<()> {
+        self.check_stream()?;
+        let Some(until) = Instant::now().checked_add(timeout) else { return self.send(body) };
+        {
+            let mut inner = self.state.lock();
+            while !inner.ready && !self.state.is_stopped() {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(ErrorKind::TimedOut.into());
+                }
+                (inner, _) = self.state.changed.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner);
             }
         }
         self.try_send(body)
