@@ -5,10 +5,12 @@
 
 mod client;
 mod frame;
+mod server;
 mod status;
 
 pub use client::{CallOptions, Client, ClientConnector, MethodInfo, Pending, Reply, Stream, StreamIter};
 #[doc(hidden)] // for the bindings; not part of the stable API
 pub use client::{RawClient, Taken};
 pub use frame::method_id;
+pub use server::{Call, Cancellation, Fault, IntoReply, MethodKey, Request, Server, ServerBuilder, Stopper, Written};
 pub use status::{CallError, CallResult, Status};
