@@ -6,11 +6,16 @@
 //! | `client.rs` | `ramway.rpc.Client`, and what `ramway.rpc.AsyncClient` stands on |
 //! | `pending.rs` | calls and streams that are under way |
 //! | `reply.rs` | what comes back, and the exceptions of calls |
+//! | `server.rs` | the server, and how it calls handlers |
+//! | `request.rs`, `deferred.rs` | what a handler gets, and how a task answers |
 
 pub(crate) mod calls;
 pub(crate) mod client;
+pub(crate) mod deferred;
 pub(crate) mod pending;
 pub(crate) mod reply;
+pub(crate) mod request;
+pub(crate) mod server;
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;

@@ -1,8 +1,6 @@
 //! What comes back from a call: a reply, or an exception.
 
-use crate::errors::{OrRaise, raise};
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBytes;
@@ -60,21 +58,35 @@ impl Reply {
 /// The exception for a call that has no reply: a `CallError`, and of its own kind where this side ended it.
 #[cold]
 pub(crate) fn raise_call(py: Python<'_>, error: &CallError) -> PyErr {
-    static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let make = || {
-        let kind = error.kind().map(|kind| kind.code());
-        let status = error.status().map(|status| status.name());
-        let (code, text, may_have_run) = (error.code(), error.text(), error.may_have_run());
-        let make = MAKE.import(py, "ramway._rpc", "_call_error")?;
-        make.call1((status, kind, code, text, error.to_string(), may_have_run))
-    };
-    make().map_or_else(|broken| broken, PyErr::from_value)
+    let (kind, status) = (error.kind().map(ramway::ErrorKind::code), error.status().map(|status| status.name()));
+    make(py, status, kind, error.code(), &error.text(), &error.to_string(), error.may_have_run())
 }
 
-/// The exception for a client that was closed here.
+/// The same of what the binding itself has to say.
 #[cold]
-pub(crate) fn closed_here(py: Python<'_>, name: &str, may_have_run: bool) -> PyErr {
-    let text = format!("the RPC client of '{name}' is closed");
-    let error = ramway::Error::new(ramway::ErrorKind::Closed, text);
-    raise(py, error)
+pub(crate) fn call_error(py: Python<'_>, kind: ramway::ErrorKind, text: &str, may_have_run: bool) -> PyErr {
+    make(py, None, Some(kind.code()), 0, text, text, may_have_run)
+}
+
+fn make(
+    py: Python<'_>,
+    status: Option<&str>,
+    kind: Option<i32>,
+    code: u32,
+    text: &str,
+    shown: &str,
+    may_have_run: bool,
+) -> PyErr {
+    static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let made = MAKE
+        .import(py, "ramway._rpc_errors", "call_error")
+        .and_then(|make| make.call1((status, kind, code, text, shown, may_have_run)));
+    made.map_or_else(|broken| broken, PyErr::from_value)
+}
+
+/// For `ramway._rpc`: what a server's description of its methods is not.
+#[pyfunction]
+pub(crate) fn _corrupt_description(py: Python<'_>) -> Py<PyAny> {
+    let text = "the server's description of its methods is not lines of a number and a name";
+    call_error(py, ramway::ErrorKind::Corrupt, text, true).into_value(py).into_any()
 }
