@@ -33,3 +33,8 @@ fn topics_are_what_the_generator_makes() {
 fn handshakes_are_what_the_generator_makes() {
     compare("handshake.json", vectors::handshake_json());
 }
+
+#[test]
+fn exchanges_of_rpc_are_what_the_generator_makes() {
+    compare("rpc.json", vectors::rpc_json());
+}

@@ -26,6 +26,8 @@ pub struct Language {
     pub partners: Option<Vec<String>>,
     /// Whether its Ramway has topics.
     pub topics: bool,
+    /// Whether its Ramway has RPC.
+    pub rpc: bool,
     /// How many times as many messages as are measured it plays before, for a compiler that learns by running them.
     pub warm_up: u64,
     directory: PathBuf,
@@ -52,6 +54,8 @@ struct Description {
     partners: Option<Vec<String>>,
     #[serde(default)]
     topics: bool,
+    #[serde(default)]
+    rpc: bool,
     #[serde(default)]
     warm_up: u64,
 }
@@ -132,7 +136,7 @@ impl Language {
     /// # Errors
     /// The text cannot be understood.
     pub fn new(id: String, directory: PathBuf, text: &str) -> Result<Self> {
-        let Description { name, order, needs, checks, build, run, speed, largest_ring, partners, topics, warm_up } =
+        let Description { name, order, needs, checks, build, run, speed, largest_ring, partners, topics, rpc, warm_up } =
             serde_json::from_str(text)?;
         let speed = speed.unwrap_or_else(|| run.clone());
         if run.is_empty() || speed.is_empty() || checks.iter().any(Vec::is_empty) {
@@ -148,6 +152,7 @@ impl Language {
             largest_ring,
             partners,
             topics,
+            rpc,
             warm_up,
             directory,
             checks,

@@ -6,15 +6,19 @@ use ramway::{Bus, Listener, Publisher, Receiver, Ring, RingBuilder, Sender, Subs
 
 use crate::Stop;
 use crate::line::Line;
+use crate::rpc::client::Calling;
+use crate::rpc::{self, server::Serving};
 use crate::topic::{self, Kind};
 
-/// Both halves of a bus, what a role needs of rings, or one side of a topic.
+/// Both halves of a bus, what a role needs of rings, one side of a topic, or a server or a client of RPC.
 #[derive(Default)]
 pub(crate) struct Ends {
     pub(crate) sender: Option<Sender>,
     pub(crate) receiver: Option<Receiver>,
     pub(crate) publisher: Option<Publisher>,
     pub(crate) subscriber: Option<Subscriber>,
+    pub(crate) server: Option<Serving>,
+    pub(crate) client: Option<Calling>,
 }
 
 /// How long to wait for a name, a role or the other side.
@@ -48,6 +52,9 @@ impl Ends {
         let role: String = line.need("role")?;
         if let Some(name) = line.text("topic") {
             return topic::open(self, &name, &role, line);
+        }
+        if let Some(name) = line.text("rpc") {
+            return rpc::open(self, &name, &role, line);
         }
         let [ring, back, listen, connect] = ["ring", "back", "listen", "connect"].map(|key| line.text(key));
         let shape = Shape {
@@ -94,11 +101,15 @@ impl Ends {
     /// Closes in an orderly way. What it says on a bus whose peer is dead does not matter.
     pub(crate) fn close(&mut self, line: Line) -> Result<(), Stop> {
         line.end()?;
-        let Self { sender, receiver, publisher, subscriber } = std::mem::take(self);
+        let Self { sender, receiver, publisher, subscriber, server, client } = std::mem::take(self);
         let _ = sender.map(Sender::close);
         let _ = receiver.map(Receiver::close);
         let _ = publisher.map(Publisher::close);
         let _ = subscriber.map(Subscriber::close);
+        if let Some(client) = client {
+            client.close();
+        }
+        server.map_or(Ok(()), Serving::close)?;
         println!("closed");
         Ok(())
     }

@@ -5,6 +5,7 @@ mod line;
 mod look;
 mod measure;
 mod message;
+mod rpc;
 mod stream;
 mod talk;
 mod tensor;
@@ -78,9 +79,14 @@ macro_rules! with_receiving {
 }
 
 fn obey(ends: &mut Ends, mut line: Line) -> Result<(), Stop> {
+    match (line.word.as_str(), &mut ends.server, &mut ends.client) {
+        ("open", ..) => return ends.open(line),
+        ("close", ..) => return ends.close(line),
+        (_, Some(server), _) => return server.obey(line),
+        (_, _, Some(client)) => return client.obey(line),
+        _ => {}
+    }
     match line.word.as_str() {
-        "open" => ends.open(line),
-        "close" => ends.close(line),
         "produce" => with_sending!(ends, |tx| stream::produce(tx, line)),
         "consume" => with_receiving!(ends, |rx| stream::consume(rx, line)),
         "last" => with_sending!(ends, |tx| talk::last(tx, line)),

@@ -1,4 +1,5 @@
-//! Every language with every other, in both roles, over ring and bus; and topics, with three subscribers each.
+//! Every language with every other, in both roles, over ring and bus, and as server and client of RPC; and topics, with three
+//! subscribers each.
 
 mod crash;
 mod endings;
@@ -7,6 +8,7 @@ mod measured;
 mod pair;
 mod polls;
 mod report;
+mod rpc;
 mod show;
 mod spread;
 mod stream;
@@ -168,7 +170,10 @@ pub fn play(args: &Args) -> Result<Report> {
             if !chosen(producer, consumer) {
                 continue;
             }
-            for (i, scenario) in SCENARIOS.iter().enumerate() {
+            for (i, scenario) in SCENARIOS.iter().chain(rpc::SCENARIOS).enumerate() {
+                if scenario.over.contains(&Over::Rpc) && !(producer.rpc && consumer.rpc) {
+                    continue;
+                }
                 let over = if args.spread { spread.of(&here, p, c, i, scenario.over) } else { scenario.over.to_vec() };
                 for over in over {
                     let label = format!("{}/{}", over.name(), scenario.name);
@@ -286,9 +291,9 @@ mod tests {
 
     #[test]
     fn scenarios_have_names_of_their_own() {
-        let mut names: Vec<_> = SCENARIOS.iter().map(|s| s.name).collect();
+        let mut names: Vec<_> = SCENARIOS.iter().chain(rpc::SCENARIOS).map(|s| s.name).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), SCENARIOS.len());
+        assert_eq!(names.len(), SCENARIOS.len() + rpc::SCENARIOS.len());
     }
 }

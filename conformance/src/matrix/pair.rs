@@ -11,6 +11,8 @@ pub enum Over {
     Ring,
     /// A bus; the producer's side listens if it creates.
     Bus,
+    /// An RPC's bus: the producer serves, the consumer calls.
+    Rpc,
 }
 
 impl Over {
@@ -19,6 +21,7 @@ impl Over {
         match self {
             Self::Ring => "ring",
             Self::Bus => "bus",
+            Self::Rpc => "rpc",
         }
     }
 }
@@ -80,9 +83,10 @@ impl Pair<'_> {
             (Over::Ring, false, _) => "ring=r",
             (Over::Ring, true, _) if producer => "ring=r back=back",
             (Over::Ring, true, _) => "ring=back back=r",
+            (Over::Rpc, ..) => unreachable!("a server and a client are opened otherwise"),
         };
         let made = match (self.over, creates) {
-            (_, false) => String::new(),
+            (_, false) | (Over::Rpc, true) => String::new(),
             (Over::Ring, true) => format!(" create=yes capacity={capacity} align={align}"),
             (Over::Bus, true) => format!(" capacity={capacity} align={align}"),
         };

@@ -1,7 +1,7 @@
 //! The vectors: segment images and handshakes with what a reader must find in each.
 //!
 //! [`model`] is the JSON's shape, `image` writes bytes from `docs/ABI.md`'s offsets (and from nothing of `core/`),
-//! `segments`, [`topics`] and `handshake` are the collections, [`play`] plays one of them to a reader ([`session`]), real files,
+//! `segments`, [`topics`], [`rpc`] and `handshake` are the collections, [`play`] plays one of them to a reader ([`session`]), real files,
 //! memfds and sockets included, and [`run`] plays all of them to every language's program.
 
 pub mod files;
@@ -11,8 +11,10 @@ mod json;
 mod locks;
 mod made;
 pub mod model;
+mod peer;
 pub mod play;
 mod report;
+pub mod rpc;
 mod segments;
 pub mod session;
 mod socket;
@@ -26,6 +28,7 @@ use ramway_agents::languages;
 use crate::{missing_is_failure, summary, work};
 use model::{Class, Handshakes, Segments};
 use report::{Failure, Tally};
+use rpc::Rpc;
 use session::Reader;
 use topics::Topics;
 
@@ -61,6 +64,11 @@ pub fn handshake_json() -> String {
     json::pretty(&handshake::all())
 }
 
+/// The text of `format/vectors/rpc.json`.
+pub fn rpc_json() -> String {
+    json::pretty(&rpc::all())
+}
+
 /// Every vector, as checked in.
 pub struct Vectors {
     /// `segments.json`.
@@ -69,10 +77,12 @@ pub struct Vectors {
     pub topics: Topics,
     /// `handshake.json`.
     pub handshakes: Handshakes,
+    /// `rpc.json`.
+    pub rpc: Rpc,
 }
 
 impl Vectors {
-    /// Reads the three files.
+    /// Reads the files.
     ///
     /// # Errors
     /// One is missing or is not what [`model`] says, in words.
@@ -82,7 +92,12 @@ impl Vectors {
             let text = files::tried(name, std::fs::read_to_string(path))?;
             files::tried(name, serde_json::from_str(&text))
         }
-        Ok(Self { segments: read("segments.json")?, topics: read("topics.json")?, handshakes: read("handshake.json")? })
+        Ok(Self {
+            segments: read("segments.json")?,
+            topics: read("topics.json")?,
+            handshakes: read("handshake.json")?,
+            rpc: read("rpc.json")?,
+        })
     }
 
     /// Everything that can be played, if its name contains `only`.
@@ -94,7 +109,14 @@ impl Vectors {
         let handshakes = self.handshakes.handshakes.iter().enumerate();
         let handshakes = handshakes.filter(|(_, one)| one.name.contains(only)).map(|(i, _)| Job::Handshake(i));
         let made = made::ALL.iter().enumerate().filter(|(_, one)| one.name().contains(only)).map(|(i, _)| Job::Made(i));
-        segments.chain(topics).chain(handshakes).chain(made).collect()
+        let rpc = self.rpc_jobs().into_iter().filter(|&job| self.name(job).0.contains(only));
+        segments.chain(topics).chain(handshakes).chain(made).chain(rpc).collect()
+    }
+
+    fn rpc_jobs(&self) -> Vec<Job> {
+        let Rpc { servers, clients, handshakes, .. } = &self.rpc;
+        let servers = (0..servers.len()).map(Job::Server);
+        servers.chain((0..clients.len()).map(Job::Client)).chain((0..handshakes.len()).map(Job::RpcHandshake)).collect()
     }
 
     /// Plays one.
@@ -113,6 +135,9 @@ impl Vectors {
             }
             Job::Handshake(i) => play::handshake(&self.handshakes.handshakes[i], &self.segments, reader),
             Job::Made(i) => play::made(made::ALL[i], reader),
+            Job::Server(i) => play::rpc::server(&self.rpc.servers[i], reader),
+            Job::Client(i) => play::rpc::client(&self.rpc.clients[i], &self.rpc, reader),
+            Job::RpcHandshake(i) => play::rpc::handshake(&self.rpc.handshakes[i], &self.rpc, reader),
         }
     }
 
@@ -132,6 +157,9 @@ impl Vectors {
                 (one.name.clone(), format!("{:?}", one.reader).to_lowercase())
             }
             Job::Made(i) => (made::ALL[i].name(), "maker".into()),
+            Job::Server(i) => (self.rpc.servers[i].name.clone(), "server".into()),
+            Job::Client(i) => (self.rpc.clients[i].name.clone(), "client".into()),
+            Job::RpcHandshake(i) => (self.rpc.handshakes[i].name.clone(), "handshake".into()),
         }
     }
 }
@@ -147,6 +175,12 @@ pub enum Job {
     Handshake(usize),
     /// The place of something that the language makes itself.
     Made(usize),
+    /// The place of what an RPC's server must answer.
+    Server(usize),
+    /// The place of what an RPC's client must make of a server.
+    Client(usize),
+    /// The place of an RPC's handshake.
+    RpcHandshake(usize),
 }
 
 /// Plays the vectors to the languages and prints what came of it.
@@ -188,14 +222,21 @@ fn tallies(args: &Args) -> ramway_agents::Result<Vec<Tally>> {
     for language in languages::all(&args.language)? {
         let mut tally = Tally::new(&language.name, language.missing.clone());
         if language.missing.is_none() {
-            let plays = |job: &&Job| language.topics || !matches!(job, Job::Topic(..));
+            let plays = |job: &&Job| match job {
+                Job::Topic(..) => language.topics,
+                Job::Server(_) | Job::Client(_) | Job::RpcHandshake(_) => language.rpc,
+                _ => true,
+            };
             let jobs: Vec<Job> = jobs.iter().filter(plays).copied().collect();
             let results = work::each(&jobs, args.jobs, |_, &job| vectors.play(job, &language));
             for (&job, result) in jobs.iter().zip(results) {
                 let (vector, role) = vectors.name(job);
                 let failure = result.err().map(|text| Failure { vector, role, text });
                 let column: fn(&mut Tally) -> &mut report::Count = match job {
-                    Job::Handshake(_) => |tally| &mut tally.handshake,
+                    Job::Handshake(_) | Job::RpcHandshake(_) => |tally| &mut tally.handshake,
+                    Job::Server(i) if vectors.rpc.servers[i].class == Class::Good => |tally| &mut tally.good,
+                    Job::Client(i) if vectors.rpc.clients[i].class == Class::Good => |tally| &mut tally.good,
+                    Job::Server(_) | Job::Client(_) => |tally| &mut tally.hostile,
                     Job::Made(_) => |tally| &mut tally.made,
                     Job::Topic(i, _) if vectors.topics.topics[i].class == Class::Good => |tally| &mut tally.good,
                     Job::Topic(..) => |tally| &mut tally.hostile,

@@ -1,5 +1,6 @@
 //! Plays one vector to one reader and compares what it says.
 
+pub mod rpc;
 mod topic;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -17,8 +17,8 @@ use super::files::{Result, tried};
 use super::handshake::{ACK, HELLO, MAGIC, REFUSE, WELCOME};
 use super::model::Answer;
 
-/// A connection.
-pub struct Socket(UnixStream);
+/// A connection, and of an RPC's bus how many calls its WELCOME says may be in flight.
+pub struct Socket(UnixStream, Option<u32>);
 
 /// A whole message, and the descriptors that came with it.
 struct Received {
@@ -32,20 +32,25 @@ impl Socket {
         if !readable(listener.as_fd(), deadline)? {
             return Err("it does not connect".into());
         }
-        Ok(Self(tried("accept", listener.accept())?.0))
+        Ok(Self(tried("accept", listener.accept())?.0, None))
     }
 
     /// Connects once the socket is there.
     pub fn connect(path: &Path, deadline: Instant, mut ended: impl FnMut() -> bool) -> Result<Self> {
         loop {
             match UnixStream::connect(path) {
-                Ok(stream) => return Ok(Self(stream)),
+                Ok(stream) => return Ok(Self(stream, None)),
                 Err(cause) if Instant::now() >= deadline || ended() => {
                     return Err(format!("nobody listens at {}: {cause}", path.display()));
                 }
                 Err(_) => std::thread::sleep(Duration::from_millis(2)),
             }
         }
+    }
+
+    /// The same connection, as one for the bus of an RPC.
+    pub fn rpc(self, max_in_flight: u32) -> Self {
+        Self(self.0, Some(max_in_flight))
     }
 
     /// Sends bytes in one piece. That the other side has closed is for the next step to find.
@@ -74,7 +79,10 @@ impl Socket {
             return Err(format!("it sends {kind} with status {status}, expected {expected} with {}", answer.status));
         }
         let size = u64::from(u32_at(0x20)) | u64::from(u32_at(0x24)) << 32;
-        if u32_at(0x18) != 0 || got.bytes[0x28..] != [0; 24] || (size != 0) != (kind == WELCOME) {
+        let features = u32::from(self.1.is_some() && matches!(kind, HELLO | WELCOME));
+        let limit = self.1.filter(|_| kind == WELCOME).unwrap_or(0);
+        let right = (u32_at(0x18), u32_at(0x28), size != 0) == (features, limit, kind == WELCOME);
+        if !right || got.bytes[0x2C..] != [0; 20] {
             return Err(format!("the rest of its {} is wrong: {:02x?}", name(kind), &got.bytes[0x18..]));
         }
         let count = got.descriptors.len();

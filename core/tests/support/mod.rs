@@ -2,6 +2,7 @@
 //! they do.
 #![allow(dead_code)] // each test binary uses a part of it
 
+pub mod caller;
 pub mod raw;
 pub mod readiness;
 pub mod rpc;

@@ -1,0 +1,162 @@
+//! RPC: one language serves, another one calls.
+
+mod calls;
+mod ends;
+mod limits;
+
+use std::time::{Duration, Instant};
+
+use ramway_agents::{Event, Result};
+
+use super::pair::{Over, Pair};
+use super::stream::empty;
+use super::{Load, Scenario, scenario};
+use crate::run::{Program, Scene};
+
+const RPC: &[Over] = &[Over::Rpc];
+
+/// Everything that a server and a client play.
+pub const SCENARIOS: &[Scenario] = &[
+    scenario("calls", RPC, Load::Busy, calls::calls),
+    scenario("errors", RPC, Load::Idle, calls::errors),
+    scenario("streams", RPC, Load::Busy, calls::streams),
+    scenario("many-clients", RPC, Load::Busy, calls::many_clients),
+    scenario("both-ways-full", RPC, Load::Busy, calls::both_ways_full),
+    scenario("slow-reader", RPC, Load::Idle, limits::slow_reader),
+    scenario("in-flight", RPC, Load::Busy, limits::in_flight),
+    scenario("overloaded", RPC, Load::Idle, limits::overloaded),
+    scenario("busy", RPC, Load::Idle, limits::busy),
+    scenario("cancel-storm", RPC, Load::Busy, limits::cancel_storm),
+    scenario("deadline-storm", RPC, Load::Busy, limits::deadline_storm),
+    scenario("plain-peers", RPC, Load::Idle, limits::plain_peers),
+    scenario("drain", RPC, Load::Idle, ends::drain),
+    scenario("drain-limit", RPC, Load::Idle, ends::drain_limit),
+    scenario("server-dies", RPC, Load::Idle, ends::server_dies),
+    scenario("server-dies-at-random", RPC, Load::Busy, ends::server_dies_at_random),
+    scenario("client-dies", RPC, Load::Idle, ends::client_dies),
+    scenario("client-stopped", RPC, Load::Idle, ends::client_stopped),
+];
+
+/// Between two looks at what a program has come to.
+const PAUSE: Duration = Duration::from_millis(2);
+
+fn wait(pair: &Pair<'_>) -> &'static str {
+    pair.pick(&["hybrid", "block"])
+}
+
+/// A server that listens, with these keys of `open` beside.
+fn serve(pair: &Pair<'_>, scene: &Scene, keys: &str) -> Result<Program> {
+    let mut server = scene.start(pair.producer, "server")?;
+    server.tell(&format!("open rpc=s role=server wait={}{keys}", wait(pair)))?;
+    serving(&mut server)?;
+    Ok(server)
+}
+
+fn serving(server: &mut Program) -> Result<()> {
+    let pid = server.pid();
+    server.expect("attached")?.expect(&format!("pid={pid}"))?;
+    Ok(())
+}
+
+/// A client that is connected.
+fn connect(pair: &Pair<'_>, scene: &Scene, server: &Program, keys: &str, label: &str) -> Result<Program> {
+    let mut client = scene.start(pair.consumer, label)?;
+    client.tell(&format!("open rpc=s role=client wait={}{keys}", wait(pair)))?;
+    connected(&mut client, server)?;
+    Ok(client)
+}
+
+fn connected(client: &mut Program, server: &Program) -> Result<Event> {
+    let event = client.expect("attached")?;
+    event.expect(&format!("pid={} peer_pid={}", client.pid(), server.pid()))?;
+    Ok(event)
+}
+
+/// Both, either one first.
+fn both(pair: &Pair<'_>, scene: &Scene, server_keys: &str, client_keys: &str) -> Result<(Program, Program)> {
+    if pair.variant.is_multiple_of(2) {
+        let server = serve(pair, scene, server_keys)?;
+        let client = connect(pair, scene, &server, client_keys, "client")?;
+        return Ok((server, client));
+    }
+    let mut client = scene.start(pair.consumer, "client")?;
+    client.tell(&format!("open rpc=s role=client wait={}{client_keys}", wait(pair)))?;
+    let server = serve(pair, scene, server_keys)?;
+    connected(&mut client, &server)?;
+    Ok((server, client))
+}
+
+/// The client closes, then the server, and nothing is left behind.
+fn finish(scene: &Scene, server: Program, client: Program) -> Result<()> {
+    client.finish()?;
+    server.finish()?;
+    empty(scene)
+}
+
+/// Makes calls of which each must succeed.
+fn all_ok(client: &mut Program, count: u64, keys: &str) -> Result<Event> {
+    let event = client.ask(&format!("call count={count} {keys}"), "called")?;
+    event.expect(&format!("count={count} Ok={count} may_have_run=0"))?;
+    Ok(event)
+}
+
+/// How many calls of an event had an outcome.
+fn of(event: &Event, name: &str) -> Result<u64> {
+    if event.get(name).is_none() { Ok(0) } else { event.number(name) }
+}
+
+/// Compares the sum of these outcomes with how many calls there were.
+fn sum(event: &Event, names: &[&str], calls: u64) -> Result<u64> {
+    let sum = names.iter().map(|name| of(event, name)).sum::<Result<u64>>()?;
+    if sum == calls { Ok(sum) } else { Err(format!("`{}`: {names:?} are {sum} of {calls} calls", event.line).into()) }
+}
+
+/// Asks the server for its numbers until they are as they must be.
+fn served(scene: &Scene, server: &mut Program, what: &str, right: impl Fn(&Event) -> Result<bool>) -> Result<Event> {
+    let until = Instant::now() + scene.left().min(Duration::from_secs(30));
+    loop {
+        let event = server.ask("served", "served")?;
+        if right(&event)? {
+            return Ok(event);
+        }
+        if Instant::now() >= until {
+            return Err(format!("the server does not come to {what}: `{}`", event.line).into());
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Waits until so many handlers run.
+fn running(scene: &Scene, server: &mut Program, count: u64) -> Result<Event> {
+    served(scene, server, &format!("{count} running calls"), |event| Ok(event.number::<u64>("running")? == count))
+}
+
+/// Waits until no call of the client is in flight, and no handler runs: what was cancelled has ended everywhere.
+fn settled(scene: &Scene, server: &mut Program, client: &mut Program) -> Result<Event> {
+    let until = Instant::now() + scene.left().min(Duration::from_secs(30));
+    loop {
+        client.ask("health", "healthy")?;
+        let state = client.ask("state", "state")?;
+        if state.number::<u64>("in_flight")? == 0 {
+            break;
+        }
+        if Instant::now() >= until {
+            return Err(format!("calls stay in flight: `{}`", state.line).into());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    running(scene, server, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_are_added() {
+        let event = Event::parse("called count=9 Ok=4 TimedOut=5 may_have_run=5");
+        assert_eq!(sum(&event, &["Ok", "TimedOut", "Cancelled"], 9).expect("all"), 9);
+        assert!(sum(&event, &["Ok"], 9).is_err());
+        assert_eq!(of(&event, "Cancelled").expect("none"), 0);
+    }
+}
