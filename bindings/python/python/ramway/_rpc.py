@@ -7,10 +7,10 @@ import inspect
 import os
 import sys
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from . import _aio, _ramway
 from ._errors import BusyError, DetachedError, InvalidArgumentError
@@ -19,8 +19,6 @@ from ._rpc_errors import CallError, Fault
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
-
-    from ._ramway import _ClientOptions, _ServerOptions
 
 __all__ = [
     "AsyncClient",
@@ -61,11 +59,12 @@ def _methods(body: bytes) -> list[MethodInfo]:
 
 
 class AsyncClient:
-    """Calls the methods of an RPC server of this machine, in one event loop: ``await AsyncClient.connect(name)`` makes one.
+    """Calls the methods of an RPC server of this machine, in one event loop: ``await AsyncClient.connect(name)``
+    makes one.
 
-    Any number of tasks may use it at once. Cancelling a task that waits for a call cancels the call, and the server is
-    told. A method is its number, or a name, whose number is ``method_id(name)``. What has no reply is raised as a CallError.
-    It is an asynchronous context manager that closes. It starts no thread, but for connecting.
+    Any number of tasks may use it at once. Cancelling a task that waits for a call cancels the call, and the server
+    is told. A method is its number, or a name, whose number is ``method_id(name)``. What has no reply is raised as a
+    CallError. It is an asynchronous context manager that closes. It starts no thread, but for connecting.
     """
 
     def __init__(self, client: Client) -> None:
@@ -90,9 +89,25 @@ class AsyncClient:
         self._progress()
 
     @classmethod
-    async def connect(cls, name: str | os.PathLike[str], **options: Unpack[_ClientOptions]) -> Self:
+    async def connect(
+        cls,
+        name: str | os.PathLike[str],
+        *,
+        timeout: float | None = 10.0,
+        allow_uids: Sequence[int] = (),
+        wait: Literal["spin", "hybrid", "block"] = "hybrid",
+        max_buffered: int | None = None,
+        membarrier: bool = True,
+    ) -> Self:
         """Connects as ``Client.connect`` does, with its options. Cancelling it gives the attempt up."""
-        return cls(await _aio.connect(_ramway._RpcConnecting(name, dict(options))))
+        options = {
+            "timeout": timeout,
+            "allow_uids": allow_uids,
+            "wait": wait,
+            "max_buffered": max_buffered,
+            "membarrier": membarrier,
+        }
+        return cls(await _aio.connect(_ramway._RpcConnecting(name, options)))
 
     async def call(
         self, method: int | str, body: Buffer = b"", *, timeout: float | None = None, meta: Buffer | None = None
@@ -156,7 +171,7 @@ class AsyncClient:
 
     @property
     def max_in_flight(self) -> int:
-        """How many calls the server lets this client have in flight. Those beyond wait in the client, in their order."""
+        """How many calls the server lets this client have in flight. Those beyond wait in the client, in order."""
         return self._client.max_in_flight
 
     @property
@@ -349,20 +364,46 @@ class Server:
     """Serves calls of any number of clients at a name.
 
     Handlers are registered by decorators, ``@server.method(7)`` or ``@server.method("Store.Get")``, and
-    ``@server.stream(8)`` for those whose reply is a stream. ``run()`` serves, or in an event loop ``await serve()``; then
-    handlers may be coroutines and asynchronous generators. Others run on the thread that serves, one at a time, or with
-    ``pool=True`` on a pool of ``threads`` threads (None: as many as there are processors, at least 2).
+    ``@server.stream(8)`` for those whose reply is a stream. ``run()`` serves, or in an event loop ``await serve()``;
+    then handlers may be coroutines and asynchronous generators. Others run on the thread that serves, one at a time,
+    or with ``pool=True`` on a pool of ``threads`` threads (None: as many as there are processors, at least 2).
 
     ``capacity`` is the bytes of both rings of every client; ``max_clients`` how many there may be at a time,
     ``max_in_flight`` how many calls one may have in flight, ``max_bytes`` the bytes of requests and replies that are
-    copied for one at a time (None: 4 times the capacity); ``align``, ``mode``, ``allow_uids``, ``handshake_timeout`` and
-    ``wait`` are those of ``Listener.bind``.
+    copied for one at a time (None: 4 times the capacity); ``align``, ``mode``, ``allow_uids``, ``handshake_timeout``
+    and ``wait`` are those of ``Listener.bind``.
 
     Raises what ``Listener.bind`` does; InvalidArgumentError for at most 0 clients, calls or threads.
     """
 
-    def __init__(self, name: str | os.PathLike[str], **options: Unpack[_ServerOptions]) -> None:
-        self._native = _ramway._RpcServer(name, dict(options))
+    def __init__(
+        self,
+        name: str | os.PathLike[str],
+        *,
+        capacity: int = 1 << 20,
+        align: int = 16,
+        mode: int | None = None,
+        allow_uids: Sequence[int] = (),
+        handshake_timeout: float | None = 1.0,
+        wait: Literal["spin", "hybrid", "block"] = "hybrid",
+        max_clients: int = 128,
+        max_in_flight: int = 1024,
+        max_bytes: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        options = {
+            "capacity": capacity,
+            "align": align,
+            "mode": mode,
+            "allow_uids": allow_uids,
+            "handshake_timeout": handshake_timeout,
+            "wait": wait,
+            "max_clients": max_clients,
+            "max_in_flight": max_in_flight,
+            "max_bytes": max_bytes,
+            "threads": threads,
+        }
+        self._native = _ramway._RpcServer(name, options)
         self._has_tasks = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -370,12 +411,13 @@ class Server:
     def method(self, method: int | str, name: str | None = None, *, pool: bool = False) -> Callable[[_H], _H]:
         """A decorator: the handler of a method, which gives one reply.
 
-        It gets a Request, and returns the reply's bytes: anything with the buffer protocol, None for none. It raises Fault
-        for an error of the application; another exception is told to the caller as "HandlerFailed", with the text
-        "TypeName: message". It may be a coroutine. Where the caller wants a stream, the reply is the only element.
+        It gets a Request, and returns the reply's bytes: anything with the buffer protocol, None for none. It raises
+        Fault for an error of the application; another exception is told to the caller as "HandlerFailed", with the
+        text "TypeName: message". It may be a coroutine. Where the caller wants a stream, the reply is the only
+        element.
 
-        ``method`` is its number, below 0xFFFF0000, or a name, whose number is ``method_id``; with a number ``name`` is
-        what ``describe`` says. With ``pool`` it runs on one of the pool's threads, and may block.
+        ``method`` is its number, below 0xFFFF0000, or a name, whose number is ``method_id``; with a number ``name``
+        is what ``describe`` says. With ``pool`` it runs on one of the pool's threads, and may block.
 
         Raises AlreadyExistsError if the server has a method with this number, InvalidArgumentError.
         """
@@ -451,11 +493,11 @@ class Server:
             self._loop = None
 
     def shutdown(self, limit: float = 0.0) -> None:
-        """Takes no new client and no new call, waits for the running ones for at most ``limit`` seconds, cancels the rest, and closes.
+        """Takes no new client and no new call, waits for the running ones for up to ``limit`` seconds, and closes.
 
-        ``run`` or ``serve`` does so, and returns then; this does not wait. From any thread, and from signal handlers. What
-        is cancelled has 100 ms to end. A client all of whose calls are answered learns ClosedError; of the others the calls
-        may have run (PeerDeadError).
+        What runs after that time is cancelled. ``run`` or ``serve`` does so, and returns then; this does not wait.
+        From any thread, and from signal handlers. What is cancelled has 100 ms to end. A client all of whose calls
+        are answered learns ClosedError; of the others the calls may have run (PeerDeadError).
         """
         self._native.shutdown(limit)
 
@@ -591,9 +633,7 @@ async def _answer(handler: Callable[[Request], Awaitable[Any]], call: _ramway._R
         _fail(call, raised)
 
 
-async def _answer_stream(
-    handler: Callable[[Request], Any], call: _ramway._RpcDeferred, changes: _Changes
-) -> None:
+async def _answer_stream(handler: Callable[[Request], Any], call: _ramway._RpcDeferred, changes: _Changes) -> None:
     try:
         async with aclosing(handler(call.request)) as elements:
             while await changes.room():

@@ -9,12 +9,12 @@ __all__ = ["CallError", "Fault"]
 class CallError(Error):
     """A call that has no reply.
 
-    Either the server ended it: then ``status`` says how, by its name in every language ("Application", "NoSuchMethod",
-    "TimedOut", "Cancelled", "Overloaded", "ReplyTooLarge", "Draining", "HandlerFailed"). Or this side did, or the
-    connection is over: then ``status`` is None, and the exception is also of the class of its ``kind``: TimedOutError by
-    the call's own time limit, TooLargeError for a request that the ring cannot hold or a reply beyond ``max_buffered``,
-    ClosedError, PeerDeadError, CorruptError, DetachedError, InvalidArgumentError. One with the status "TimedOut" is a
-    TimedOutError too.
+    Either the server ended it: then ``status`` says how, by its name in every language ("Application",
+    "NoSuchMethod", "TimedOut", "Cancelled", "Overloaded", "ReplyTooLarge", "Draining", "HandlerFailed"). Or this side
+    did, or the connection is over: then ``status`` is None, and the exception is also of the class of its ``kind``:
+    TimedOutError by the call's own time limit, TooLargeError for a request that the ring cannot hold or a reply
+    beyond ``max_buffered``, ClosedError, PeerDeadError, CorruptError, DetachedError, InvalidArgumentError. One with
+    the status "TimedOut" is a TimedOutError too.
 
     ``code`` is the application's number with the status "Application", else the number of the kind, 0 without one.
     ``text`` is what the server wrote, with "Application" and "HandlerFailed"; else what went wrong, or nothing.
@@ -59,9 +59,7 @@ for _class in (CallError, Fault):
     _class.__module__ = "ramway.rpc"
 
 
-def call_error(
-    status: str | None, kind: int | None, code: int, text: str, shown: str, may_have_run: bool
-) -> CallError:
+def call_error(status: str | None, kind: int | None, code: int, text: str, shown: str, may_have_run: bool) -> CallError:
     """For the native module."""
     if kind is not None:
         error = _OF_KINDS[kind - 1](shown)
