@@ -19,6 +19,8 @@ pub(crate) struct Calls {
     dropped: Mutex<Vec<u64>>,
     waker: Waker,
     room_waker: SelectWaker,
+    /// Whose it is: in a fork's child a lock may be held by a thread that does not exist.
+    process: u32,
 }
 
 pub(crate) struct State {
@@ -117,8 +119,14 @@ impl Calls {
             room_waker: raw.room_waker(),
             wanted: AtomicUsize::new(0),
             dropped: Mutex::default(),
+            process: std::process::id(),
             state: Mutex::new(State { raw: Some(raw), has_leader: false, followers: HashMap::new() }),
         }
+    }
+
+    /// Whether this is a fork's child, in which nothing of it is waited for.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.process != std::process::id()
     }
 
     /// The state, if nobody has it now. Never waits.
@@ -169,6 +177,9 @@ impl Calls {
 
     /// Lets go of a call. Never waits: where another thread has the lock it is done by that.
     pub(crate) fn let_go(&self, call: u64) {
+        if self.is_foreign() {
+            return;
+        }
         self.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(call);
         if self.try_lock().is_none() {
             self.wake();

@@ -8,7 +8,7 @@ use crate::rpc::calls::{Calls, State, Waited};
 use crate::rpc::pending::{Pending, Stream};
 use crate::rpc::reply::{Reply, call_error, raise_call};
 use crate::waiting::{poll_interval, unless_signalled};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyStopAsyncIteration, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -68,7 +68,7 @@ impl Request {
         })
     }
 
-    fn start(&self, state: &mut State, is_stream: bool) -> Option<CallResult<u64>> {
+    fn start(&self, raw: &mut RawClient, is_stream: bool) -> CallResult<u64> {
         let mut options = CallOptions::new().window(self.window);
         if let Some(timeout) = self.timeout.0 {
             options = options.timeout(timeout);
@@ -76,7 +76,7 @@ impl Request {
         if let Some(meta) = &self.meta {
             options = options.meta(meta.as_slice());
         }
-        Some(state.raw()?.start(self.method, self.body.as_slice(), &options, is_stream))
+        raw.start(self.method, self.body.as_slice(), &options, is_stream)
     }
 }
 
@@ -94,24 +94,28 @@ impl Client {
         }
     }
 
-    /// Does it with the state, without the interpreter lock where that takes waiting.
-    pub(crate) fn with<T: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut State) -> T + Send) -> T {
-        match self.calls.try_lock() {
+    /// Does it with the core's client, without the interpreter lock where that takes waiting.
+    ///
+    /// # Errors
+    /// It is closed, or this is a fork's child, in which the thread that has the lock does not exist.
+    pub(crate) fn with<T: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut RawClient) -> T + Send) -> PyResult<T> {
+        let act = |state: &mut State| state.raw().map(act);
+        let done = match self.calls.try_lock() {
             Some(mut state) => act(&mut state),
+            None if self.calls.is_foreign() => None,
             None => py.detach(|| act(&mut self.calls.lock())),
-        }
+        };
+        done.ok_or_else(|| self.refusal(py))
     }
 
     pub(crate) fn begin(&self, py: Python<'_>, request: &Request, is_stream: bool) -> PyResult<u64> {
-        match self.with(py, |state| request.start(state, is_stream)) {
-            Some(started) => started.map_err(|e| raise_call(py, &e)),
-            None => Err(self.refusal(py)),
-        }
+        self.with(py, |raw| request.start(raw, is_stream))?.map_err(|e| raise_call(py, &e))
     }
 
     #[cold]
     pub(crate) fn refusal(&self, py: Python<'_>) -> PyErr {
-        call_error(py, ErrorKind::Detached, &format!("the RPC client of '{}' is closed", self.name), false)
+        let foreign = if self.calls.is_foreign() { "belongs to the parent process" } else { "is closed" };
+        call_error(py, ErrorKind::Detached, &format!("the RPC client of '{}' {foreign}", self.name), false)
     }
 
     /// What has come for a call within the time; `None`: the time has passed. An exception of a signal's handler comes through.
@@ -119,6 +123,9 @@ impl Client {
         let until = timeout.0.and_then(|timeout| Instant::now().checked_add(timeout));
         let interval = poll_interval(self.policy);
         loop {
+            if self.calls.is_foreign() {
+                return Err(self.refusal(py));
+            }
             let left = until.map(|at| at.saturating_duration_since(Instant::now()));
             let limit = left.map_or(interval, |left| left.min(interval));
             match py.detach(|| self.calls.wait(call, limit)) {
@@ -156,28 +163,24 @@ impl Client {
     fn deliver(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
         let mut streams = Vec::new();
         loop {
-            let next = self.with(py, |state| {
-                let raw = state.raw()?;
-                raw.next_changed()
-            });
-            let Some(call) = next else { return Ok(streams) };
+            let Some(call) = self.with(py, RawClient::next_changed)? else { return Ok(streams) };
             let Some(future) = self.futures.with(|futures| futures.remove(&call)) else {
                 streams.push(call);
                 continue;
             };
-            let taken = self.with(py, |state| state.raw().map(|raw| raw.take(call)));
+            let taken = self.with(py, |raw| raw.take(call))?;
             let future = future.bind(py);
             if future.call_method0(intern!(py, "done"))?.is_truthy()? {
                 continue;
             }
             match taken {
-                Some(Taken::End(Ok(reply))) => {
+                Taken::End(Ok(reply)) => {
                     future.call_method1(intern!(py, "set_result"), (Reply::new(reply),))?;
                 }
-                Some(Taken::End(Err(failed))) => {
+                Taken::End(Err(failed)) => {
                     future.call_method1(intern!(py, "set_exception"), (raise_call(py, &failed),))?;
                 }
-                _ => {}
+                Taken::NotYet | Taken::Element(_) => {}
             }
         }
     }
@@ -273,12 +276,11 @@ impl Client {
     /// How many calls are sent and have no final reply: also those that were cancelled, until the server has ended them.
     #[getter]
     fn in_flight(&self, py: Python<'_>) -> usize {
-        self.with(py, |state| {
-            state.raw().map_or(0, |raw| {
-                raw.progress();
-                raw.in_flight()
-            })
-        })
+        let counted = self.with(py, |raw| {
+            raw.progress();
+            raw.in_flight()
+        });
+        counted.unwrap_or(0)
     }
 
     /// How many calls the server lets this client have in flight. Those beyond wait in the client, in their order.
@@ -320,6 +322,9 @@ impl Client {
     /// Ends the connection: the server cancels what is under way, and calls that wait in other threads end with ClosedError.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.closed.set(true);
+        if self.calls.is_foreign() {
+            return Ok(());
+        }
         match py.detach(|| self.calls.close()) {
             // What a dead server's connection says when it is closed was or will be said by its calls.
             Err(e) if matches!(e.kind(), ErrorKind::PeerDead | ErrorKind::Closed) => Ok(()),
@@ -360,18 +365,17 @@ impl Client {
 
     /// Receives what is there and gives it to its futures; the streams that have something to be taken.
     fn _progress(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
-        while self.with(py, |state| state.raw().is_some_and(RawClient::progress)) {}
+        while self.with(py, RawClient::progress)? {}
         self.deliver(py)
     }
 
     /// What has come of a stream: an element, or None for nothing yet.
     fn _take(&self, py: Python<'_>, call: u64) -> PyResult<Option<Reply>> {
-        match self.with(py, |state| state.raw().map(|raw| raw.take(call))) {
-            None => Err(self.refusal(py)),
-            Some(Taken::NotYet) => Ok(None),
-            Some(Taken::Element(element)) => Ok(Some(Reply::new(element))),
-            Some(Taken::End(Ok(_))) => Err(pyo3::exceptions::PyStopAsyncIteration::new_err(())),
-            Some(Taken::End(Err(failed))) => Err(raise_call(py, &failed)),
+        match self.with(py, |raw| raw.take(call))? {
+            Taken::NotYet => Ok(None),
+            Taken::Element(element) => Ok(Some(Reply::new(element))),
+            Taken::End(Ok(_)) => Err(PyStopAsyncIteration::new_err(())),
+            Taken::End(Err(failed)) => Err(raise_call(py, &failed)),
         }
     }
 
@@ -383,16 +387,13 @@ impl Client {
     }
 
     /// In how many seconds `_progress` is to be called though the descriptor is not readable; None: never.
-    fn _due_in(&self, py: Python<'_>) -> Option<f64> {
-        self.with(py, |state| state.raw().and_then(RawClient::due_in)).map(|due| due.as_secs_f64())
+    fn _due_in(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        Ok(self.with(py, RawClient::due_in)?.map(|due| due.as_secs_f64()))
     }
 
     /// The descriptor that is readable when `_progress` has something to do.
     fn _descriptor(&self, py: Python<'_>) -> PyResult<RawFd> {
-        let fd = self.with(py, |state| {
-            state.raw().map(|raw| raw.readiness().map(|readiness| readiness.as_fd().as_raw_fd()))
-        });
-        fd.ok_or_else(|| self.refusal(py))?.or_raise(py)
+        self.with(py, |raw| raw.readiness().map(|readiness| readiness.as_fd().as_raw_fd()))?.or_raise(py)
     }
 
     /// Ends all calls of an event loop's futures: the client was closed.

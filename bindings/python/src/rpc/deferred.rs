@@ -13,6 +13,8 @@ use std::task::{Context, Poll, Waker};
 pub(crate) struct Deferred {
     /// `None` once it is answered.
     call: Gil<Option<Call>>,
+    /// The call has something of Python's to tell.
+    tells: Gil<bool>,
     /// What its handler gets.
     #[pyo3(get)]
     request: Py<Request>,
@@ -21,7 +23,17 @@ pub(crate) struct Deferred {
 impl Deferred {
     pub(crate) fn new(py: Python<'_>, call: Call) -> PyResult<Self> {
         let request = Py::new(py, Request::of_call(py, &call))?;
-        Ok(Self { call: Gil::new(Some(call)), request })
+        Ok(Self { call: Gil::new(Some(call)), tells: Gil::default(), request })
+    }
+
+    /// The call, to be answered.
+    fn take(&self) -> Option<Call> {
+        let call = self.call.replace(None)?;
+        if self.tells.replace(false) {
+            // What it would tell has this object and the request, which shares the call's state: none would ever go.
+            call.on_change(|| ());
+        }
+        Some(call)
     }
 }
 
@@ -31,7 +43,7 @@ impl Deferred {
     fn reply(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let bytes = bytes_of("returned", value)?;
         let meta = self.request.get().take_reply_meta(py)?;
-        if let Some(mut call) = self.call.replace(None) {
+        if let Some(mut call) = self.take() {
             if let Some(meta) = meta {
                 call.set_reply_meta(meta.as_slice());
             }
@@ -42,7 +54,7 @@ impl Deferred {
 
     /// The stream is complete.
     fn finish(&self) {
-        if let Some(call) = self.call.replace(None) {
+        if let Some(call) = self.take() {
             call.finish();
         }
     }
@@ -50,7 +62,7 @@ impl Deferred {
     /// Answers it by an exception; the same exception if it is to end the program.
     fn fail(&self, py: Python<'_>, exception: Bound<'_, PyAny>) -> Option<PyErr> {
         let failed = Failed::of(py, PyErr::from_value(exception));
-        let call = self.call.replace(None);
+        let call = self.take();
         match (failed, call) {
             (Failed::Fault(fault), Some(call)) => call.fail(fault),
             (Failed::Raised(text), Some(call)) => call.fail_unexpectedly(text),
@@ -108,11 +120,8 @@ impl Deferred {
                 })
             });
         };
-        self.call.with(|call| {
-            if let Some(call) = call {
-                call.on_change(tell);
-            }
-        });
+        let told = self.call.with(|call| call.as_ref().map(|call| call.on_change(tell)));
+        self.tells.set(told.is_some());
     }
 
     /// Whether nobody wants the reply any more.

@@ -37,6 +37,8 @@ pub(crate) struct Server {
     clients: AtomicUsize,
     /// What a handler raised to end the program.
     ends: Arc<Mutex<Option<PyErr>>>,
+    /// Whose it is: in a fork's child a lock may be held by a thread that does not exist.
+    process: u32,
 }
 
 /// A number, a name, or both.
@@ -174,7 +176,7 @@ impl Server {
             Err(TryLockError::Poisoned(broken)) => return Some(act(&mut broken.into_inner())),
             Err(TryLockError::WouldBlock) => {}
         }
-        if self.runner.get() == Some(std::thread::current().id()) {
+        if self.is_foreign() || self.runner.get() == Some(std::thread::current().id()) {
             return None;
         }
         Some(py.detach(|| {
@@ -193,8 +195,20 @@ impl Server {
 
     #[cold]
     fn in_handler(&self, py: Python<'_>) -> PyErr {
+        if self.is_foreign() {
+            return self.foreign(py);
+        }
         let text = format!("the RPC server '{}' is running this handler: from another thread only", self.name);
         error(py, ErrorKind::Busy, text)
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.process != std::process::id()
+    }
+
+    #[cold]
+    fn foreign(&self, py: Python<'_>) -> PyErr {
+        error(py, ErrorKind::Detached, format!("the RPC server '{}' belongs to the parent process", self.name))
     }
 
     #[cold]
@@ -235,6 +249,7 @@ impl Server {
             wanted: AtomicUsize::new(0),
             clients: AtomicUsize::new(0),
             ends: Arc::default(),
+            process: std::process::id(),
         })
     }
 
@@ -262,6 +277,9 @@ impl Server {
     /// Serves until it is shut down.
     fn run(&self, py: Python<'_>) -> PyResult<()> {
         let interval = poll_interval(self.policy);
+        if self.is_foreign() {
+            return Err(self.foreign(py));
+        }
         loop {
             let me = std::thread::current().id();
             let ran = py.detach(|| {
@@ -302,6 +320,9 @@ impl Server {
 
     /// Does what there is to do, for an event loop. False: it was shut down.
     fn poll(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.is_foreign() {
+            return Err(self.foreign(py));
+        }
         let mut core = match self.core.try_lock() {
             Ok(core) => core,
             Err(TryLockError::Poisoned(broken)) => broken.into_inner(),
@@ -345,6 +366,9 @@ impl Server {
 
     /// Drops it: what runs is cancelled.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_foreign() {
+            return Ok(());
+        }
         let core = self.with(py, Option::take).ok_or_else(|| self.in_handler(py))?;
         py.detach(|| drop(core));
         Ok(())
