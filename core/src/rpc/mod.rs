@@ -8,7 +8,10 @@ mod frame;
 mod server;
 mod status;
 
-pub use client::{CallOptions, Client, ClientConnector, MethodInfo, Pending, Reply, Stream, StreamIter};
+pub use client::{
+    CallOptions, Client, ClientConnector, MethodInfo, Pending, Reply, SharedClient, SharedPending, SharedStream,
+    Stream, StreamIter,
+};
 #[doc(hidden)] // for the bindings; not part of the stable API
 pub use client::{RawClient, Taken};
 pub use frame::method_id;

@@ -102,10 +102,8 @@ impl CallError {
         Self { cause: Cause::Status { status, code, text: text.into() }, may_have_run: status.was_run() }
     }
 
-    /// What this side says. `sent`: its CALL was published, or part of it may have been.
-    pub(crate) fn of_error(error: Error, sent: bool) -> Self {
-        // A server closes only when every call that it took has its reply: what has none was not taken.
-        let may_have_run = sent && error.kind() != ErrorKind::Closed;
+    /// What this side says.
+    pub(crate) fn of_error(error: Error, may_have_run: bool) -> Self {
         Self { cause: Cause::Error(error), may_have_run }
     }
 

@@ -69,6 +69,12 @@ pub enum Step {
     DurableLast,
     /// Counting the wake-ups in the word that all subscribers share.
     CountWakeUps,
+    /// That who waits for a shared RPC client looks and registers in one locked step.
+    LookAndRegister,
+    /// That who has received for others wakes one of them when it leaves.
+    PassLead,
+    /// That who was woken to receive for others, and no longer needs to, wakes another one.
+    PassOn,
 }
 
 /// The ordering of a step, or `Relaxed` where a model leaves it out.

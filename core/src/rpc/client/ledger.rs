@@ -475,10 +475,10 @@ impl Ledger {
         let call = &mut self.calls[place(number)];
         call.cancel_owed = true;
         call.credit_owed = 0;
-        self.owes(number);
+        self.note_owed(number);
     }
 
-    fn owes(&mut self, number: Number) {
+    fn note_owed(&mut self, number: Number) {
         let call = &mut self.calls[place(number)];
         if !call.is_in_owed {
             call.is_in_owed = true;
@@ -527,7 +527,7 @@ impl Ledger {
             if call.taken >= call.window.div_ceil(2) && !call.decided && call.wire == Wire::Sent {
                 call.credit_owed = call.credit_owed.saturating_add(call.taken);
                 call.taken = 0;
-                self.owes(number);
+                self.note_owed(number);
             }
             self.buffered -= len;
             return Taken::Element(element);
@@ -550,6 +550,18 @@ impl Ledger {
         }
         self.give_bytes_back(number);
         self.free_if_over(number);
+    }
+
+    /// [`let_go`](Self::let_go) of all calls.
+    pub(crate) fn let_go_of_all(&mut self) {
+        for at in 0..self.calls.len() {
+            self.let_go(self.number_at(at as u32));
+        }
+    }
+
+    /// Whether a call owes a CANCEL or CREDIT, or did.
+    pub(crate) fn owes(&self) -> bool {
+        !self.owed.is_empty()
     }
 
     /// Of a call that nobody owns: what was received for it.
@@ -591,8 +603,18 @@ impl Ledger {
         }
     }
 
-    /// Ends all calls: the connection is over. What has an outcome keeps it.
+    /// Ends all calls: the connection is over, as the receiver or the sender says. What has an outcome keeps it.
     pub(crate) fn end(&mut self, kind: ErrorKind, text: String) {
+        // A server closes only when every call that it took has its reply: what has none was not taken.
+        self.end_with(kind, text, kind != ErrorKind::Closed);
+    }
+
+    /// Ends all calls: this side closes. Nobody knows what the server has taken.
+    pub(crate) fn close(&mut self) {
+        self.end_with(ErrorKind::Closed, "this client was closed".into(), true);
+    }
+
+    fn end_with(&mut self, kind: ErrorKind, text: String, sent_may_have_run: bool) {
         if self.over.is_some() {
             return;
         }
@@ -609,7 +631,7 @@ impl Ledger {
                 if call.deadline.is_some() {
                     self.deadlines.decided();
                 }
-                call.outcome = Some(Err(CallError::of_error(error(), sent)));
+                call.outcome = Some(Err(CallError::of_error(error(), sent && sent_may_have_run)));
             }
             ended.push(u64::from(call.uses) << 32 | at as u64);
         }

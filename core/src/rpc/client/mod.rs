@@ -6,16 +6,19 @@
 //! | `pump.rs` | between that and the bus: never waits |
 //! | `raw.rs` | a client whose calls are numbers, and how it waits |
 //! | `pending.rs` | calls as their owners hold them |
+//! | `shared.rs`, `lead.rs` | a client that many threads use, and which of them receives |
 //! | `reply.rs` | what is sent with a call, and what comes back |
 //! | `connector.rs` | how to connect |
 
 mod connector;
 mod deadlines;
+mod lead;
 mod ledger;
 mod pending;
 mod pump;
 mod raw;
 mod reply;
+mod shared;
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -26,6 +29,7 @@ pub use ledger::Taken;
 pub use pending::{Pending, Stream, StreamIter};
 pub use raw::RawClient;
 pub use reply::{CallOptions, MethodInfo, Reply};
+pub use shared::{SharedClient, SharedPending, SharedStream};
 
 use super::{CallError, CallResult};
 use crate::{Readiness, Result, WaitPolicy};
@@ -256,6 +260,12 @@ impl Client {
     /// The longest request: its metadata, rounded up to 16 bytes, and its body together.
     pub fn max_request_len(&self) -> usize {
         self.raw.max_request_len() - crate::facts::RPC_HEADER
+    }
+
+    /// The same client for many threads at a time. Calls that are under way are cancelled.
+    pub fn shared(mut self) -> SharedClient {
+        self.raw.cancel_all();
+        SharedClient::new(self.raw)
     }
 
     /// Ends the connection: the server cancels what is under way. Dropping does the same without the chance of an error.

@@ -77,7 +77,7 @@ pub(super) fn start(
                 return Ok(number);
             }
             Err(e) if matches!(e.kind(), ErrorKind::Full | ErrorKind::Closed | ErrorKind::PeerDead) => {}
-            Err(e) => return Err(refused(e)),
+            Err(e) => return Err(dead(ledger, e)),
         }
     }
     let mut rest = vec![0; len - RPC_HEADER];
@@ -88,6 +88,13 @@ pub(super) fn start(
         ledger.set_deadline(number, at);
     }
     Ok(number)
+}
+
+/// The sender is dead: so are all calls.
+#[cold]
+fn dead(ledger: &mut Ledger, error: Error) -> CallError {
+    ledger.end(error.kind(), error.to_string());
+    CallError::of_error(error, false)
 }
 
 #[cold]

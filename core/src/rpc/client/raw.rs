@@ -62,21 +62,7 @@ impl RawClient {
     #[inline]
     pub(super) fn start_request(&mut self, request: &Request<'_>) -> CallResult<u64> {
         let max_len = self.tx.max_message_len();
-        let started = pump::start(&mut self.ledger, Some(&mut self.tx), max_len, request);
-        if let Err(error) = &started {
-            self.note_end(error.kind());
-        }
-        started
-    }
-
-    /// A start failed of what the handle is dead of: so are all other calls.
-    #[cold]
-    fn note_end(&mut self, kind: Option<ErrorKind>) {
-        if matches!(kind, Some(ErrorKind::Corrupt | ErrorKind::Detached))
-            && let Err(error) = self.tx.flush()
-        {
-            self.end(&error);
-        }
+        pump::start(&mut self.ledger, Some(&mut self.tx), max_len, request)
     }
 
     /// The call that waits until the server has answered.
@@ -224,6 +210,12 @@ impl RawClient {
         self.send_due();
     }
 
+    /// Lets go of all calls.
+    pub(super) fn cancel_all(&mut self) {
+        self.ledger.let_go_of_all();
+        self.send_due();
+    }
+
     /// From now on [`next_changed`](Self::next_changed) names the calls that have something to be taken.
     pub fn list_changed(&mut self) {
         self.ledger.list_changed();
@@ -315,6 +307,12 @@ impl RawClient {
     /// The longest request, metadata and header included.
     pub fn max_request_len(&self) -> usize {
         self.tx.max_message_len()
+    }
+
+    /// The same client for many threads; calls that are under way are cancelled.
+    pub fn shared(mut self) -> super::SharedClient {
+        self.cancel_all();
+        super::SharedClient::new(self)
     }
 
     /// Ends the connection.
