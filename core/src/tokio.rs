@@ -36,7 +36,7 @@ use crate::{Batch, Message, OwnedMessage, Readiness, Receiver, Region, Sender, S
 
 /// A readiness descriptor that stays its handle's. Goes before the handle does: tokio releases it by its number.
 #[derive(Debug)]
-struct Fd(RawFd);
+pub(crate) struct Fd(pub(crate) RawFd);
 
 impl AsRawFd for Fd {
     fn as_raw_fd(&self) -> RawFd {
@@ -49,7 +49,7 @@ fn watch(readiness: &Readiness) -> Result<AsyncFd<Fd>> {
     AsyncFd::with_interest(Fd(readiness.as_raw_fd()), Interest::READABLE).map_err(failed)
 }
 
-fn failed(error: std::io::Error) -> Error {
+pub(crate) fn failed(error: std::io::Error) -> Error {
     Error::os(error.raw_os_error().unwrap_or(libc::EIO), "polling a readiness descriptor in tokio")
 }
 

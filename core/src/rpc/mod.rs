@@ -16,4 +16,7 @@ pub use client::{
 pub use client::{RawClient, Taken};
 pub use frame::method_id;
 pub use server::{Call, Cancellation, Fault, IntoReply, MethodKey, Request, Server, ServerBuilder, Stopper, Written};
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub use server::TaskRequest;
 pub use status::{CallError, CallResult, Status};

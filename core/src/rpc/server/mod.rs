@@ -5,7 +5,7 @@
 //! | `ledger.rs` | what is known of a client's calls, without input or output |
 //! | `connection.rs` | one client: frames in, replies out |
 //! | `methods.rs`, `request.rs`, `call.rs`, `streams.rs` | handlers, what they get, and how they reply |
-//! | `pool.rs` | the threads for handlers that block |
+//! | `pool.rs`, `task.rs` | the threads for handlers that block; tokio's tasks |
 //! | `hub.rs` | what other threads tell the server |
 //! | `serve.rs`, `wait.rs`, `descriptor.rs` | the rounds over all clients, and how the server waits between two |
 
@@ -20,6 +20,8 @@ mod pool;
 mod request;
 mod serve;
 mod streams;
+#[cfg(feature = "tokio")]
+mod task;
 mod wait;
 
 pub use builder::ServerBuilder;
@@ -27,3 +29,5 @@ pub use call::{Call, Cancellation};
 pub use methods::MethodKey;
 pub use request::{Fault, IntoReply, Request, Written};
 pub use serve::{Server, Stopper};
+#[cfg(feature = "tokio")]
+pub use task::TaskRequest;

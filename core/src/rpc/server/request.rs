@@ -186,6 +186,19 @@ impl<'a> Request<'a> {
         self.output.write_with(len, write);
         Written(())
     }
+
+    /// Room for a body of `len` bytes, to be written before the handler returns; `None` as in [`write_with`](Self::write_with).
+    #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
+    pub fn reserve(&mut self, len: usize) -> Option<*mut u8> {
+        self.output.reserve(len)
+    }
+
+    /// The body is the first `used` bytes of what was reserved.
+    #[doc(hidden)] // for the C ABI and the bindings; not part of the stable API
+    pub fn shorten(&mut self, used: usize) -> Written {
+        self.output.shorten(used);
+        Written(())
+    }
 }
 
 impl fmt::Debug for Request<'_> {
@@ -251,23 +264,39 @@ impl<'a> Output<'a> {
     }
 
     fn write_with(&mut self, len: usize, write: impl FnOnce(&mut [u8]) -> usize) {
-        // Also where `write` panics.
+        if let Some(to) = self.reserve(len) {
+            // SAFETY: the room for `len` bytes that was reserved: initialised, and nobody else's before it is sent.
+            let used = write(unsafe { std::slice::from_raw_parts_mut(to, len) });
+            self.shorten(used);
+        }
+    }
+
+    /// Room for a body of `len` bytes, which hold anything; `None`: no such reply can be kept.
+    fn reserve(&mut self, len: usize) -> Option<*mut u8> {
         self.body = Body::TooLarge;
-        let Some((total, start)) = payload_len(self.meta.len(), len).filter(|(total, _)| *total <= self.longest) else {
-            return;
-        };
+        let (total, start) = payload_len(self.meta.len(), len).filter(|(total, _)| *total <= self.longest)?;
         if let Some(ring) = &mut self.ring
             && let Ok(to) = ring.reserve_raw(total, WaitLimit::None)
         {
-            // SAFETY: `total` bytes were reserved, of which these are the last `len`. They are mapped, never uninitialised, and
-            // nobody else's before they are committed.
-            let used = write(unsafe { std::slice::from_raw_parts_mut(to.add(start), len) });
-            self.body = Body::Ring { to, start, len: used.min(len) };
-        } else if total <= self.longest_copy {
-            let mut body = vec![0; len];
-            let used = write(&mut body);
-            body.truncate(used);
-            self.body = Body::Copy(body);
+            self.body = Body::Ring { to, start, len };
+            // SAFETY: `total` mapped bytes, of which these are the last `len`.
+            return Some(unsafe { to.add(start) });
+        }
+        if total > self.longest_copy {
+            return None;
+        }
+        let mut body = vec![0; len];
+        let to = body.as_mut_ptr();
+        self.body = Body::Copy(body);
+        Some(to)
+    }
+
+    /// The body is the first `used` bytes of what was reserved.
+    fn shorten(&mut self, used: usize) {
+        match &mut self.body {
+            Body::Ring { len, .. } => *len = used.min(*len),
+            Body::Copy(body) => body.truncate(used),
+            Body::None | Body::TooLarge => {}
         }
     }
 
