@@ -26,6 +26,7 @@ const FIELDS: &[&str] = &[
     "handshakes",
     "max_in_flight",
     "max_bytes",
+    "max_buffered",
     "at",
     "hex",
     "mask",

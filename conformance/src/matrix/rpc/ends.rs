@@ -138,3 +138,19 @@ pub fn client_stopped(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     stopped.finish()?;
     finish(scene, server, client)
 }
+
+/// A server is stopped (SIGSTOP): it is alive, so a call ends by its own time alone, and may have run. Then the server goes on,
+/// and nothing of those calls is left.
+pub fn server_stopped(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
+    let (mut server, mut client) = both(pair, scene, "", "")?;
+    all_ok(&mut client, 10, "method=1")?;
+    server.stop()?;
+    let called = client.ask("call method=1 count=3 deadline=50000 in_flight=3", "called")?;
+    called.expect("count=3 TimedOut=3 may_have_run=3")?;
+    client.ask("start method=1 count=200", "started")?;
+    client.tell("collect")?;
+    server.go_on()?;
+    client.expect("called")?.expect("count=200 Ok=200 may_have_run=0")?;
+    settled(scene, &mut server, &mut client)?.expect("clients=1")?;
+    finish(scene, server, client)
+}

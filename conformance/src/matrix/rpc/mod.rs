@@ -35,6 +35,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("server-dies-at-random", RPC, Load::Busy, ends::server_dies_at_random),
     scenario("client-dies", RPC, Load::Idle, ends::client_dies),
     scenario("client-stopped", RPC, Load::Idle, ends::client_stopped),
+    scenario("server-stopped", RPC, Load::Idle, ends::server_stopped),
 ];
 
 /// Between two looks at what a program has come to.

@@ -127,6 +127,7 @@ fn of_peer(step: &Step, peer: &mut Peer, stage: &Stage) -> Result<bool> {
 
 fn serve(one: &Exchange, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
     listens(stage, reader, one.max_in_flight, one.max_bytes)?;
+    let mut other = connects(stage, one.max_in_flight)?;
     let mut peer = connects(stage, one.max_in_flight)?;
     for (i, step) in one.steps.iter().enumerate() {
         let at = |cause| format!("step {}: {cause}", i + 1);
@@ -139,6 +140,12 @@ fn serve(one: &Exchange, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
             _ => return Err(at("it is for a client".into())),
         };
         stage.tell(&command).and_then(|()| stage.expect(answer)).map_err(at)?;
+    }
+    if one.end != End::Closed {
+        let disturbed = |cause| format!("another client is disturbed: {cause}");
+        other.send(&[plain(1, 1, b"other")], stage.deadline).map_err(disturbed)?;
+        receive(&mut other, stage, &[reply(1, 0, b"other").into()]).map_err(disturbed)?;
+        other.close()?;
     }
     match one.end {
         End::Open => {
@@ -284,10 +291,12 @@ fn command(call: &Call) -> Result<String> {
 }
 
 /// A server for the client under test.
-fn accepts(stage: &mut Stage, rpc: &Rpc, reader: &dyn Reader, max_in_flight: u32) -> Result<(Peer, Event)> {
+fn accepts(stage: &mut Stage, rpc: &Rpc, reader: &dyn Reader, one: &Exchange) -> Result<(Peer, Event)> {
+    let max_in_flight = one.max_in_flight;
     let bound = tried("bind", UnixListener::bind(stage.folder.at("bus")))?;
     let path = stage.folder.at("bus").display().to_string();
-    stage.start(reader, &format!("open rpc={path} role=client"))?;
+    let buffered = one.max_buffered.map_or(String::new(), |bytes| format!(" max_buffered={bytes}"));
+    stage.start(reader, &format!("open rpc={path} role=client{buffered}"))?;
     let socket = Socket::accept(&bound, stage.deadline)?.rpc(max_in_flight);
     socket.receive(Answer { kind: HELLO, status: 0 }, stage.deadline)?;
     let image = rpc.images.iter().find(|one| one.name == BUS).ok_or("there is no image of a good bus")?;
@@ -301,7 +310,7 @@ fn accepts(stage: &mut Stage, rpc: &Rpc, reader: &dyn Reader, max_in_flight: u32
 }
 
 fn call(one: &Exchange, rpc: &Rpc, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
-    let (mut peer, attached) = accepts(stage, rpc, reader, one.max_in_flight)?;
+    let (mut peer, attached) = accepts(stage, rpc, reader, one)?;
     same(&attached, "max_in_flight", one.max_in_flight)?;
     same(&attached, "peer_pid", std::process::id())?;
     let mut program = Program::default();
@@ -368,4 +377,37 @@ fn greet(one: &Handshake, rpc: &Rpc, reader: &dyn Reader, stage: &mut Stage) -> 
         }
     }
     stage.ended()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_compared_as_the_vector_says() {
+        let expected = |hex: &str| Expected::from(Frame { type_id: CALL, tag: "1".into(), hex: hex.into() });
+        let frame = |hex: &str| Frame { type_id: CALL, tag: "1".into(), hex: hex.into() };
+        assert!(is(&frame("0102"), &expected("0102")) && !is(&frame("0103"), &expected("0102")));
+        assert!(!is(&Frame { tag: "2".into(), ..frame("0102") }, &expected("0102")));
+        assert!(!is(&Frame { type_id: CREDIT, ..frame("0102") }, &expected("0102")));
+        let or = Expected { or: Some("0103".into()), ..expected("0102") };
+        assert!(is(&frame("0102"), &or) && is(&frame("0103"), &or) && !is(&frame("0104"), &or));
+        let text = Expected { any_text: true, ..expected("0102") };
+        assert!(is(&frame("0102"), &text) && is(&frame("010261"), &text));
+        assert!(!is(&frame("0102ff"), &text) && !is(&frame("01"), &text));
+        let limited = Expected { timeout_at_most: Some(256), ..expected("0000000007") };
+        assert!(is(&frame("0001000007"), &limited) && is(&frame("0100000007"), &limited));
+        assert!(
+            !is(&frame("0000000007"), &limited) && !is(&frame("0101000007"), &limited) && !is(&frame("01"), &limited)
+        );
+    }
+
+    #[test]
+    fn a_call_is_told_by_its_numbers() {
+        let one = Call { method: 1, seq: 3, meta: "0405".into(), body: "03".into(), window: 0, timeout_us: 9 };
+        assert_eq!(command(&one).unwrap(), "start method=1 start=3 sizes=1 meta=2 deadline=9");
+        let body = "02000000080000000000000003000000".into();
+        let one = Call { window: 4, method: 4, meta: String::new(), body, timeout_us: 0, ..one };
+        assert_eq!(command(&one).unwrap(), "stream count=2 size=8 code=0 start=3 window=4");
+    }
 }

@@ -13,6 +13,7 @@ const IN_FLIGHT: u32 = 16;
 pub fn all() -> Vec<Exchange> {
     let mut list = Vec::new();
     replies(&mut list);
+    buffered(&mut list);
     streams(&mut list);
     cancelled(&mut list);
     ends(&mut list);
@@ -23,7 +24,7 @@ pub fn all() -> Vec<Exchange> {
 
 fn exchange(class: Class, name: &str, about: &str, steps: Vec<Step>, end: End) -> Exchange {
     let (name, about) = (format!("client-{name}"), about.into());
-    Exchange { name, about, class, max_in_flight: IN_FLIGHT, max_bytes: None, steps, end }
+    Exchange { name, about, class, max_in_flight: IN_FLIGHT, max_bytes: None, max_buffered: None, steps, end }
 }
 
 fn good(name: &str, about: &str, steps: Vec<Step>) -> Exchange {
@@ -146,7 +147,7 @@ fn replies(list: &mut Vec<Exchange>) {
     let steps = answered(reply(1, 8, b"boom"), Step::Outcome(failed));
     list.push(good("status-8", "status 8, with a text", steps));
 
-    let steps = vec![
+    let steps = [
         start(1, 0).to_vec(),
         start(2, 1).to_vec(),
         vec![send(&[reply(2, 0, &body(1)), reply(1, 0, &body(0))]), ok(1, 0), ok(2, 1)],
@@ -154,7 +155,7 @@ fn replies(list: &mut Vec<Exchange>) {
     list.push(good("out-of-order", "two replies in the other order", steps.concat()));
 
     let about = "one call may be in flight: the second one is sent when the first has its final REPLY";
-    let steps = vec![
+    let steps = [
         start(1, 0).to_vec(),
         vec![calls(1, 0), Step::Quiet(30), send(&[reply(1, 0, &body(0))]), ok(1, 0)],
         vec![receive(call(2, 1, 0, &[], &body(1))), send(&[reply(2, 0, &body(1))]), ok(2, 1)],
@@ -162,10 +163,17 @@ fn replies(list: &mut Vec<Exchange>) {
     list.push(Exchange { max_in_flight: 1, ..good("queue", about, steps.concat()) });
 }
 
+fn buffered(list: &mut Vec<Exchange>) {
+    let about = "a reply of more bytes than the client holds: its call fails, the next one works";
+    let steps =
+        [start(1, 0).to_vec(), vec![send(&[reply(1, 0, &payload(0, 3000))]), fails(1, "TooLarge", true)], works(2, 2)];
+    list.push(Exchange { max_buffered: Some(1000), ..good("buffered", about, steps.concat()) });
+}
+
 fn streams(list: &mut Vec<Exchange>) {
-    let steps = vec![open(16, 2, 0).to_vec(), vec![send(&[el(0), el(1), reply(1, 0, &[])]), complete(&[0, 1])]];
+    let steps = [open(16, 2, 0).to_vec(), vec![send(&[el(0), el(1), reply(1, 0, &[])]), complete(&[0, 1])]];
     list.push(good("stream", "a stream and its end", steps.concat()));
-    let steps = vec![open(16, 0, 0).to_vec(), vec![send(&[reply(1, 0, &[])]), complete(&[])]];
+    let steps = [open(16, 0, 0).to_vec(), vec![send(&[reply(1, 0, &[])]), complete(&[])]];
     list.push(good("stream-of-nothing", "a stream without an element", steps.concat()));
     let about = "a stream that ends with an error of the application, after its elements";
     let application = frame(REPLY, 1, &reply_payload(1, 0, 9, &[], b"after 1"));
@@ -176,11 +184,11 @@ fn streams(list: &mut Vec<Exchange>) {
         elements: Some(vec![hex(&stream_element(0, 0, 8))]),
         ..outcome(1, "Application")
     };
-    let steps = vec![open(16, 1, 9).to_vec(), vec![send(&[el(0), application]), Step::Outcome(failed)]];
+    let steps = [open(16, 1, 9).to_vec(), vec![send(&[el(0), application]), Step::Outcome(failed)]];
     list.push(good("stream-fails", about, steps.concat()));
     let about = "a window of 1: CREDIT for each element once it is taken, and not before";
     let take = |k| Step::Take(Take { call: 1, elements: vec![hex(&stream_element(0, k, 8))] });
-    let steps = vec![
+    let steps = [
         open(1, 3, 0).to_vec(),
         vec![send(&[el(0)]), Step::Quiet(30), take(0), receive(credit(1, 1))],
         vec![send(&[el(1)]), take(1), receive(credit(1, 1)), send(&[el(2), reply(1, 0, &[])]), complete(&[2])],
@@ -190,17 +198,17 @@ fn streams(list: &mut Vec<Exchange>) {
 
 fn cancelled(list: &mut Vec<Exchange>) {
     let cancel = |id| [Step::Cancel(1), receive(cancel(id))];
-    let steps = vec![start(1, 0).to_vec(), cancel(1).to_vec(), vec![send(&[reply(1, 4, &[])])], works(2, 2)];
+    let steps = [start(1, 0).to_vec(), cancel(1).to_vec(), vec![send(&[reply(1, 4, &[])])], works(2, 2)];
     list.push(good("cancel", "a call is cancelled, and the next one works", steps.concat()));
     let about = "a REPLY that was faster than CANCEL is dropped";
-    let steps = vec![start(1, 0).to_vec(), cancel(1).to_vec(), vec![send(&[reply(1, 0, &body(0))])], works(2, 2)];
+    let steps = [start(1, 0).to_vec(), cancel(1).to_vec(), vec![send(&[reply(1, 0, &body(0))])], works(2, 2)];
     list.push(good("cancel-late", about, steps.concat()));
     let about = "elements that come after CANCEL are dropped";
     let steps =
-        vec![open(2, 5, 0).to_vec(), cancel(1).to_vec(), vec![send(&[el(0), el(1), reply(1, 4, &[])])], works(2, 2)];
+        [open(2, 5, 0).to_vec(), cancel(1).to_vec(), vec![send(&[el(0), el(1), reply(1, 4, &[])])], works(2, 2)];
     list.push(good("cancel-stream", about, steps.concat()));
     let about = "a cancelled call keeps its place until its final REPLY: no other is sent before";
-    let steps = vec![
+    let steps = [
         start(1, 0).to_vec(),
         cancel(1).to_vec(),
         vec![calls(1, 0), Step::Quiet(30), send(&[reply(1, 4, &[])])],
@@ -209,14 +217,14 @@ fn cancelled(list: &mut Vec<Exchange>) {
     list.push(Exchange { max_in_flight: 1, ..good("cancel-keeps-place", about, steps.concat()) });
     let limit = 50_000;
     let about = "a call's time is over at the client: CANCEL is sent, a late REPLY dropped, the next call works";
-    let steps = vec![
+    let steps = [
         vec![calls(0, limit), limited(1, 0, limit), fails(1, "TimedOut", true), receive(super::cancel(1))],
         vec![send(&[reply(1, 0, &body(0))])],
         works(2, 2),
     ];
     list.push(good("time-out", about, steps.concat()));
     let about = "a call whose time is over before it could be sent is withdrawn: it was not run, and takes no id";
-    let steps = vec![
+    let steps = [
         start(1, 0).to_vec(),
         vec![Step::Cancel(1), receive(super::cancel(1)), calls(1, limit), fails(2, "TimedOut", false)],
         vec![send(&[reply(1, 4, &[])])],

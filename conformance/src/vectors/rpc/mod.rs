@@ -72,6 +72,9 @@ pub struct Exchange {
     /// Of a server, where it is not the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<u64>,
+    /// Of a client, where it is not the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_buffered: Option<u64>,
     /// What happens, in this order.
     pub steps: Vec<Step>,
     /// What has become of the connection.

@@ -39,7 +39,7 @@ pub fn all() -> Vec<Exchange> {
 
 fn exchange(class: Class, name: &str, about: &str, steps: Vec<Step>, end: End) -> Exchange {
     let (name, about) = (format!("server-{name}"), about.into());
-    Exchange { name, about, class, max_in_flight: IN_FLIGHT, max_bytes: None, steps, end }
+    Exchange { name, about, class, max_in_flight: IN_FLIGHT, max_bytes: None, max_buffered: None, steps, end }
 }
 
 fn good(name: &str, about: &str, steps: Vec<Step>) -> Exchange {
@@ -291,6 +291,26 @@ fn limits(list: &mut Vec<Exchange>) {
     steps.extend([send(&[cancel(1)]), receive(failed(1, CANCELLED))]);
     steps.extend([send(&[hold(3)]), Step::Quiet(30), send(&[cancel(3)]), receive(failed(3, CANCELLED))]);
     list.push(Exchange { max_bytes: Some(1500), ..good("bytes", about, steps) });
+
+    let about = "far more calls than may be in flight, from a client that does not read: it gets an answer to each once it reads";
+    let flood = |from: u64, to: u64| (from..=to).map(|id| plain(id, 1, &[])).collect::<Vec<_>>();
+    let holds: Vec<_> = (1..=4).map(|id| plain(id, HOLD, &[])).collect();
+    let refused = (5..=244).map(|id| expected(failed(id, OVERLOADED))).collect();
+    let steps = vec![send(&holds), send(&flood(5, 124)), send(&flood(125, 244)), Step::ReceiveAll(refused)];
+    list.push(Exchange { max_in_flight: 4, ..good("flood", about, steps) });
+    let about = "while replies wait for room the server takes what comes: the second of these requests fits only once the first was taken";
+    let big = |id| plain(id, 2, &words(&[id as u32, 2500]));
+    let hold = |id| plain(id, HOLD, &payload(0, 4000));
+    let mut replies: Vec<_> = (1..=3).map(|id| expected(reply(id, 0, &payload(id, 2500)))).collect();
+    replies.extend([4, 5].map(|id| expected(failed(id, CANCELLED))));
+    let steps = vec![
+        send(&[big(1), big(2), big(3)]),
+        send(&[hold(4)]),
+        send(&[hold(5)]),
+        send(&[cancel(4), cancel(5)]),
+        Step::ReceiveAll(replies),
+    ];
+    list.push(good("reads-on", about, steps));
 }
 
 fn ends(list: &mut Vec<Exchange>) {
