@@ -61,6 +61,7 @@ fn _ramway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<waiting::watch::Watch>()?;
     module.add_class::<rpc::client::Client>()?;
     module.add_class::<rpc::client::Connecting>()?;
+    module.add_class::<rpc::calls::Calls>()?;
     module.add_class::<rpc::pending::Pending>()?;
     module.add_class::<rpc::pending::Stream>()?;
     module.add_class::<rpc::reply::Reply>()?;

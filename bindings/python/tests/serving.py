@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ramway.rpc import Client, Fault, Request, Server
+from ramway import TimedOutError
+from ramway.rpc import CallError, Client, Fault, Request, Server
 from support import LONG, Thread
 
 
@@ -28,6 +29,11 @@ def wait_until(holds: Callable[[], bool]) -> None:
             return
         sleep.wait(0.001)
     raise AssertionError("it did not come")
+
+
+def is_late(error: CallError) -> bool:
+    """Whether a time limit ended a call that ran: by the client's clock, or a moment before by the server's."""
+    return error.may_have_run and (isinstance(error, TimedOutError) or error.status == "Cancelled")
 
 
 class Store:

@@ -67,12 +67,12 @@ class AsyncClient:
     CallError. It is an asynchronous context manager that closes. It starts no thread, but for connecting.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, calls: _ramway._RpcCalls) -> None:
         """For ``connect``."""
-        self._client = client
+        self._calls = calls
         self._loop = asyncio.get_running_loop()
         # A duplicate: it leaves the loop before another descriptor can get its number.
-        self._fd = os.dup(client._descriptor())
+        self._fd = os.dup(calls.descriptor())
         self._streams: weakref.WeakValueDictionary[int, AsyncStream] = weakref.WeakValueDictionary()
         self._timer: asyncio.TimerHandle | None = None
         me = weakref.ref(self)
@@ -117,7 +117,7 @@ class AsyncClient:
         Raises CallError. Where the task is cancelled the call is.
         """
         future: asyncio.Future[Reply] = self._loop.create_future()
-        call = self._client._begin(method, body, timeout, meta, future, 1)
+        call = self._calls.begin(method, body, timeout, meta, future, 1)
         self._arm()
         try:
             return await future
@@ -133,7 +133,7 @@ class AsyncClient:
         Raises CallError for what keeps the call from being made.
         """
         future: asyncio.Future[Reply] = self._loop.create_future()
-        call = self._client._begin(method, body, timeout, meta, future, 1)
+        call = self._calls.begin(method, body, timeout, meta, future, 1)
         self._arm()
         return AsyncPending(self, call, future)
 
@@ -151,7 +151,7 @@ class AsyncClient:
         ``timeout`` is that of the whole stream. Letting go of the stream cancels the call.
         Raises CallError for what keeps the call from being made, InvalidArgumentError for a window of 0.
         """
-        call = self._client._begin(method, body, timeout, meta, None, window)
+        call = self._calls.begin(method, body, timeout, meta, None, window)
         stream = self._streams[call] = AsyncStream(self, call)
         self._arm()
         return stream
@@ -167,43 +167,42 @@ class AsyncClient:
     @property
     def in_flight(self) -> int:
         """How many calls are sent and have no final reply: also cancelled ones, until the server has ended them."""
-        return self._client.in_flight
+        return self._calls.in_flight
 
     @property
     def max_in_flight(self) -> int:
         """How many calls the server lets this client have in flight. Those beyond wait in the client, in order."""
-        return self._client.max_in_flight
+        return self._calls.max_in_flight
 
     @property
     def max_request_len(self) -> int:
         """Bytes of the longest request, its metadata (rounded up to 16) and its body together."""
-        return self._client.max_request_len
+        return self._calls.max_request_len
 
     @property
     def peer_uid(self) -> int:
         """The user that the server acted as when the connection was made."""
-        return self._client.peer_uid
+        return self._calls.peer_uid
 
     @property
     def peer_pid(self) -> int | None:
         """The server's process when the connection was made; None if it has no number in this PID namespace."""
-        return self._client.peer_pid
+        return self._calls.peer_pid
 
     @property
     def name(self) -> str:
         """The name that it was connected by."""
-        return self._client.name
+        return self._calls.name
 
     @property
     def closed(self) -> bool:
         """Whether ``close`` was called."""
-        return self._client.closed
+        return self._calls.closed
 
     def close(self) -> None:
         """Ends the connection: calls that are under way end with ClosedError. In the loop's thread only."""
         if self._leave():
-            self._client.close()
-            self._client._end_futures()
+            self._calls.close()
             for stream in list(self._streams.values()):
                 stream._tell()
 
@@ -218,7 +217,7 @@ class AsyncClient:
     def __del__(self) -> None:
         # Not of one whose making failed.
         if hasattr(self, "_wake") and self._leave():
-            self._client.close()
+            self._calls.close()
 
     def __repr__(self) -> str:
         return f"<ramway.rpc.AsyncClient of '{self.name}'{' closed' if self.closed else ''}>"
@@ -237,12 +236,12 @@ class AsyncClient:
         return True
 
     def _cancel(self, call: int) -> None:
-        self._client._cancel(call)
+        self._calls.cancel(call)
         if self._fd >= 0:
             self._arm()
 
     def _progress(self) -> None:
-        for call in self._client._progress():
+        for call in self._calls.progress():
             stream = self._streams.get(call)
             if stream is not None:
                 stream._tell()
@@ -250,7 +249,7 @@ class AsyncClient:
 
     def _arm(self) -> None:
         """Sees to it that what is due though the descriptor is not readable is done in time."""
-        due = self._client._due_in()
+        due = self._calls.due_in()
         if due is None:
             return
         if self._timer is not None:
@@ -318,7 +317,7 @@ class AsyncStream:
             if self._waiter is not None:
                 raise BusyError("another task waits for this stream already: one at a time may")
             try:
-                element = self._client._client._take(call)
+                element = self._client._calls.take(call)
             except BaseException:
                 self._call = None
                 raise

@@ -1,265 +1,194 @@
-//! A client that several threads use: one of them waits for replies and hands those of the others to them.
-//!
-//! The one that waits, the leader, holds the lock while it sleeps. Who wants the lock counts itself in `wanted` and wakes the
-//! leader, which lets it go before. Others that wait for a reply sleep on a slot of their own, not on the lock: the leader puts
-//! what came there, or passes its role on when it leaves. So somebody leads whenever somebody waits.
+//! The calls of one event loop: what `ramway.rpc.AsyncClient` stands on. Nothing here waits.
 
+use crate::args::Seconds;
+use crate::endpoint::Gil;
+use crate::errors::OrRaise;
+use crate::rpc::Method;
+use crate::rpc::client::{Request, refusal};
+use crate::rpc::reply::{Reply, call_error, raise_call};
+use pyo3::exceptions::PyStopAsyncIteration;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use ramway::ErrorKind;
 use ramway::rpc::{RawClient, Taken};
-use ramway::{ErrorKind, SelectWaker, Waker};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 
+#[pyclass(frozen, module = "ramway._ramway", name = "_RpcCalls")]
 pub(crate) struct Calls {
-    state: Mutex<State>,
-    /// Threads that want the lock while the leader has it.
-    wanted: AtomicUsize,
-    /// Calls that were let go of by those who could not wait for the lock.
-    dropped: Mutex<Vec<u64>>,
-    waker: Waker,
-    room_waker: SelectWaker,
-    /// Whose it is: in a fork's child a lock may be held by a thread that does not exist.
-    process: u32,
-}
-
-pub(crate) struct State {
     /// `None` once it is closed.
-    raw: Option<RawClient>,
-    /// Some thread receives for all.
-    has_leader: bool,
-    /// Those that wait for another's receiving, by their calls.
-    followers: HashMap<u64, Arc<Slot>>,
-}
-
-#[derive(Default)]
-struct Slot {
-    got: Mutex<Got>,
-    told: Condvar,
-}
-
-#[derive(Default)]
-enum Got {
-    #[default]
-    Nothing,
-    /// The leader has left, or the client was closed: look again.
-    Look,
-    Taken(Taken),
-}
-
-impl Slot {
-    fn put(&self, got: Got) {
-        *self.got.lock().unwrap_or_else(PoisonError::into_inner) = got;
-        self.told.notify_one();
-    }
-
-    /// What there is by then.
-    fn wait(&self, until: Instant) -> Got {
-        let mut got = self.got.lock().unwrap_or_else(PoisonError::into_inner);
-        while matches!(*got, Got::Nothing) {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            (got, _) = self.told.wait_timeout(got, left).unwrap_or_else(PoisonError::into_inner);
-        }
-        std::mem::take(&mut got)
-    }
-}
-
-/// How a wait has ended.
-pub(crate) enum Waited {
-    Taken(Taken),
-    /// The time has passed, or a signal arrived.
-    NotYet,
-    /// The client was closed here.
-    Closed,
-}
-
-impl State {
-    /// The client, unless it is closed.
-    pub(crate) fn raw(&mut self) -> Option<&mut RawClient> {
-        self.raw.as_mut()
-    }
-
-    /// Gives followers what has come for them.
-    fn hand_out(&mut self) {
-        let Some(raw) = &mut self.raw else { return };
-        while let Some(call) = raw.next_changed() {
-            let Some(slot) = self.followers.remove(&call) else { continue };
-            match raw.take(call) {
-                Taken::NotYet => drop(self.followers.insert(call, slot)),
-                taken => slot.put(Got::Taken(taken)),
-            }
-        }
-    }
-
-    /// The leader leaves: one of the others takes its place.
-    fn leave(&mut self) {
-        self.has_leader = false;
-        self.pass_on();
-    }
-
-    fn pass_on(&mut self) {
-        if !self.has_leader
-            && let Some(&call) = self.followers.keys().next()
-            && let Some(slot) = self.followers.remove(&call)
-        {
-            slot.put(Got::Look);
-        }
-    }
+    core: Gil<Option<RawClient>>,
+    name: String,
+    max_in_flight: u32,
+    max_request_len: usize,
+    peer: (u32, Option<u32>),
+    /// Those that wait for a call's one reply, by its number.
+    futures: Gil<HashMap<u64, Py<PyAny>>>,
 }
 
 impl Calls {
-    pub(crate) fn new(mut raw: RawClient) -> Self {
-        raw.set_interruptible(true);
+    pub(crate) fn new(mut raw: RawClient, name: String) -> Self {
         raw.list_changed();
         Self {
-            waker: raw.waker(),
-            room_waker: raw.room_waker(),
-            wanted: AtomicUsize::new(0),
-            dropped: Mutex::default(),
-            process: std::process::id(),
-            state: Mutex::new(State { raw: Some(raw), has_leader: false, followers: HashMap::new() }),
+            name,
+            max_in_flight: raw.max_in_flight(),
+            max_request_len: raw.max_request_len(),
+            peer: (raw.peer_uid(), raw.peer_pid()),
+            core: Gil::new(Some(raw)),
+            futures: Gil::default(),
         }
     }
 
-    /// Whether this is a fork's child, in which nothing of it is waited for.
-    pub(crate) fn is_foreign(&self) -> bool {
-        self.process != std::process::id()
+    fn with<T>(&self, py: Python<'_>, act: impl FnOnce(&mut RawClient) -> T) -> PyResult<T> {
+        self.core.with(|core| core.as_mut().map(act)).ok_or_else(|| refusal(py, &self.name))
+    }
+}
+
+fn is_done(future: &Bound<'_, PyAny>) -> PyResult<bool> {
+    future.call_method0(intern!(future.py(), "done"))?.is_truthy()
+}
+
+#[pymethods]
+impl Calls {
+    /// Makes a call for a future of the event loop; with None its reply is a stream.
+    #[pyo3(signature = (method, body, timeout, meta, future, window))]
+    fn begin(
+        &self,
+        py: Python<'_>,
+        method: Method,
+        body: Option<&Bound<'_, PyAny>>,
+        timeout: Option<Seconds>,
+        meta: Option<&Bound<'_, PyAny>>,
+        future: Option<Py<PyAny>>,
+        #[pyo3(from_py_with = crate::args::window)] window: u32,
+    ) -> PyResult<u64> {
+        let request = Request::new(method, body, timeout, meta, window)?;
+        let call = self.with(py, |raw| {
+            raw.start(request.method, request.body.as_slice(), &request.options(), future.is_none())
+        })?;
+        let call = call.map_err(|e| raise_call(py, &e))?;
+        if let Some(future) = future {
+            self.futures.with(|futures| drop(futures.insert(call, future)));
+        }
+        Ok(call)
     }
 
-    /// The state, if nobody has it now. Never waits.
-    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
-        match self.state.try_lock() {
-            Ok(state) => Some(self.without_dropped(state)),
-            Err(TryLockError::Poisoned(broken)) => Some(self.without_dropped(broken.into_inner())),
-            Err(TryLockError::WouldBlock) => None,
+    /// Receives what is there and gives it to its futures; the streams that have something to be taken.
+    fn progress(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
+        let mut streams = Vec::new();
+        while self.with(py, RawClient::progress)? {}
+        while let Some(call) = self.with(py, RawClient::next_changed)? {
+            let Some(future) = self.futures.with(|futures| futures.remove(&call)) else {
+                streams.push(call);
+                continue;
+            };
+            let taken = self.with(py, |raw| raw.take(call))?;
+            let future = future.bind(py);
+            if is_done(future)? {
+                continue;
+            }
+            match taken {
+                Taken::End(Ok(reply)) => future.call_method1(intern!(py, "set_result"), (Reply::new(reply),))?,
+                Taken::End(Err(failed)) => {
+                    future.call_method1(intern!(py, "set_exception"), (raise_call(py, &failed),))?
+                }
+                Taken::NotYet | Taken::Element(_) => continue,
+            };
+        }
+        Ok(streams)
+    }
+
+    /// What has come of a stream: an element, or None for nothing yet.
+    fn take(&self, py: Python<'_>, call: u64) -> PyResult<Option<Reply>> {
+        match self.with(py, |raw| raw.take(call))? {
+            Taken::NotYet => Ok(None),
+            Taken::Element(element) => Ok(Some(Reply::new(element))),
+            Taken::End(Ok(_)) => Err(PyStopAsyncIteration::new_err(())),
+            Taken::End(Err(failed)) => Err(raise_call(py, &failed)),
         }
     }
 
-    /// The state. The leader is woken for it; without the interpreter lock only.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        if let Some(state) = self.try_lock() {
-            return state;
+    /// Lets go of a call.
+    fn cancel(&self, call: u64) {
+        self.core.with(|core| {
+            if let Some(raw) = core {
+                raw.cancel(call);
+            }
+        });
+        drop(self.futures.with(|futures| futures.remove(&call)));
+    }
+
+    /// In how many seconds `progress` is to be called though the descriptor is not readable; None: never.
+    fn due_in(&self) -> Option<f64> {
+        self.core.with(|core| core.as_mut().and_then(RawClient::due_in)).map(|due| due.as_secs_f64())
+    }
+
+    /// The descriptor that is readable when `progress` has something to do.
+    fn descriptor(&self, py: Python<'_>) -> PyResult<RawFd> {
+        self.with(py, |raw| raw.readiness().map(|readiness| readiness.as_fd().as_raw_fd()))?.or_raise(py)
+    }
+
+    #[getter]
+    fn in_flight(&self) -> usize {
+        self.core.with(|core| core.as_ref().map_or(0, RawClient::in_flight))
+    }
+
+    #[getter]
+    fn max_in_flight(&self) -> u32 {
+        self.max_in_flight
+    }
+
+    #[getter]
+    fn max_request_len(&self) -> usize {
+        self.max_request_len - ramway::facts::RPC_HEADER
+    }
+
+    #[getter]
+    fn peer_uid(&self) -> u32 {
+        self.peer.0
+    }
+
+    #[getter]
+    fn peer_pid(&self) -> Option<u32> {
+        self.peer.1
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.core.with(|core| core.is_none())
+    }
+
+    /// Ends the connection, and all calls.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let closed = self.core.replace(None).map(RawClient::close);
+        let futures = self.futures.replace(HashMap::new());
+        let text = format!("the RPC client of '{}' was closed while the call was under way", self.name);
+        for future in futures.into_values() {
+            let future = future.bind(py);
+            if !is_done(future)? {
+                let raised = call_error(py, ErrorKind::Closed, &text, true);
+                future.call_method1(intern!(py, "set_exception"), (raised,))?;
+            }
         }
-        // SeqCst, before the wake: a leader that the wake ends sees that somebody wants the lock.
-        self.wanted.fetch_add(1, Ordering::SeqCst);
-        self.wake();
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        self.wanted.fetch_sub(1, Ordering::SeqCst);
-        self.without_dropped(state)
-    }
-
-    fn wake(&self) {
-        self.waker.wake();
-        self.room_waker.wake();
-    }
-
-    /// The lock is let go of for those who want it, and taken again.
-    fn yielded<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        drop(state);
-        while self.wanted.load(Ordering::SeqCst) != 0 {
-            // Each of them has the lock for the length of a send.
-            std::thread::yield_now();
-        }
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        self.without_dropped(state)
-    }
-
-    fn without_dropped<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let dropped = std::mem::take(&mut *self.dropped.lock().unwrap_or_else(PoisonError::into_inner));
-        if let Some(raw) = &mut state.raw {
-            dropped.into_iter().for_each(|call| raw.cancel(call));
-        }
-        state
-    }
-
-    /// Lets go of a call. Never waits: where another thread has the lock it is done by that.
-    pub(crate) fn let_go(&self, call: u64) {
-        if self.is_foreign() {
-            return;
-        }
-        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(call);
-        if self.try_lock().is_none() {
-            self.wake();
-        }
-    }
-
-    /// What has come for a call, waiting for at most `limit`. A signal ends the wait before.
-    pub(crate) fn wait(&self, call: u64, limit: Duration) -> Waited {
-        let until = Instant::now() + limit;
-        let mut state = self.lock();
-        let waited = loop {
-            let Some(raw) = &mut state.raw else { break Waited::Closed };
-            match raw.take(call) {
-                Taken::NotYet => {}
-                taken => break Waited::Taken(taken),
-            }
-            if !state.has_leader {
-                state.has_leader = true;
-                let waited;
-                (waited, state) = self.lead(state, call, until);
-                state.leave();
-                return waited;
-            }
-            let slot = Arc::new(Slot::default());
-            state.followers.insert(call, slot.clone());
-            drop(state);
-            let got = slot.wait(until);
-            if let Got::Taken(taken) = got {
-                // Its leader has taken it out of the followers.
-                return Waited::Taken(taken);
-            }
-            state = self.lock();
-            state.followers.remove(&call);
-            if let Got::Taken(taken) = slot.wait(Instant::now()) {
-                break Waited::Taken(taken);
-            }
-            if matches!(got, Got::Nothing) {
-                break Waited::NotYet;
-            }
-        };
-        // It may have been told to lead, and needs it no more.
-        state.pass_on();
-        waited
-    }
-
-    fn lead<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        call: u64,
-        until: Instant,
-    ) -> (Waited, MutexGuard<'a, State>) {
-        loop {
-            let Some(raw) = &mut state.raw else { return (Waited::Closed, state) };
-            let more = raw.progress();
-            let taken = raw.take(call);
-            state.hand_out();
-            if !matches!(taken, Taken::NotYet) {
-                return (Waited::Taken(taken), state);
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return (Waited::NotYet, state);
-            }
-            let Some(raw) = &mut state.raw else { return (Waited::Closed, state) };
-            let interrupted = !more && raw.wait_for_news(left).is_err_and(|e| e.kind() == ErrorKind::Interrupted);
-            if self.wanted.load(Ordering::SeqCst) != 0 {
-                state = self.yielded(state);
-            } else if interrupted {
-                // A signal, or a call that was dropped.
-                return (Waited::NotYet, state);
-            }
+        match closed {
+            None | Some(Ok(())) => Ok(()),
+            // What a dead server's connection, or that of a fork's parent, says when it is closed was said by its calls.
+            Some(Err(e)) if matches!(e.kind(), ErrorKind::PeerDead | ErrorKind::Closed | ErrorKind::Detached) => Ok(()),
+            Some(Err(e)) => Err(crate::errors::raise(py, e)),
         }
     }
 
-    /// Ends the connection: what is under way ends with it, also for those that wait.
-    pub(crate) fn close(&self) -> ramway::Result<()> {
-        let mut state = self.lock();
-        let raw = state.raw.take();
-        state.followers.drain().for_each(|(_, slot)| slot.put(Got::Look));
-        drop(state);
-        raw.map_or(Ok(()), RawClient::close)
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.futures.with(|futures| futures.values().try_for_each(|future| visit.call(future)))
+    }
+
+    fn __clear__(&self) {
+        drop(self.futures.replace(HashMap::new()));
     }
 }

@@ -1,25 +1,21 @@
-//! `ramway.rpc.Client`: calls that wait, from any thread; and what `ramway.rpc.AsyncClient` stands on.
+//! `ramway.rpc.Client`: calls that wait, from any thread.
 
 use crate::args::{Bytes, Name, Options, Policy, Seconds, Timeout, pass};
 use crate::endpoint::Gil;
 use crate::errors::OrRaise;
 use crate::rpc::Method;
-use crate::rpc::calls::{Calls, State, Waited};
+use crate::rpc::calls::Calls;
 use crate::rpc::pending::{Pending, Stream};
 use crate::rpc::reply::{Reply, call_error, raise_call};
 use crate::waiting::{poll_interval, unless_signalled};
-use pyo3::exceptions::{PyStopAsyncIteration, PyTypeError};
-use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use ramway::rpc::{CallOptions, CallResult, ClientConnector, RawClient, Taken};
+use ramway::facts::{METHOD_DESCRIBE, METHOD_PING, RPC_WINDOW_DEFAULT};
+use ramway::rpc::{CallOptions, ClientConnector, RawClient, SharedClient, Taken};
 use ramway::{ErrorKind, WaitPolicy};
-use std::collections::HashMap;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use ramway::facts::{METHOD_DESCRIBE, METHOD_PING, RPC_WINDOW_DEFAULT};
 
 /// Calls the methods of an RPC server of this machine: `Client.connect(name)` makes one.
 ///
@@ -30,15 +26,11 @@ use ramway::facts::{METHOD_DESCRIBE, METHOD_PING, RPC_WINDOW_DEFAULT};
 /// itself, and a client does not connect again by itself. It is a context manager that closes.
 #[pyclass(frozen, weakref, module = "ramway.rpc")]
 pub(crate) struct Client {
-    pub(crate) calls: Calls,
+    /// One of the threads that wait receives for all. Its lock is never held by one that waits.
+    pub(crate) core: SharedClient,
     pub(crate) name: String,
     policy: WaitPolicy,
-    max_in_flight: u32,
-    max_request_len: usize,
-    peer: (u32, Option<u32>),
     closed: Gil<bool>,
-    /// Of an event loop: those that wait for a call's one reply, by its number.
-    futures: Gil<HashMap<u64, Py<PyAny>>>,
 }
 
 /// What a caller says of a call besides its method and its body.
@@ -68,7 +60,8 @@ impl Request {
         })
     }
 
-    fn start(&self, raw: &mut RawClient, is_stream: bool) -> CallResult<u64> {
+    /// What the core makes the call with.
+    pub(crate) fn options(&self) -> CallOptions<'_> {
         let mut options = CallOptions::new().window(self.window);
         if let Some(timeout) = self.timeout.0 {
             options = options.timeout(timeout);
@@ -76,46 +69,27 @@ impl Request {
         if let Some(meta) = &self.meta {
             options = options.meta(meta.as_slice());
         }
-        raw.start(self.method, self.body.as_slice(), &options, is_stream)
+        options
     }
+}
+
+/// The exception for a call on a client that is closed.
+#[cold]
+pub(crate) fn refusal(py: Python<'_>, name: &str) -> PyErr {
+    call_error(py, ErrorKind::Detached, &format!("the RPC client of '{name}' is closed"), false)
 }
 
 impl Client {
     fn wrap(raw: RawClient, name: String, policy: WaitPolicy) -> Self {
-        Self {
-            name,
-            policy,
-            max_in_flight: raw.max_in_flight(),
-            max_request_len: raw.max_request_len(),
-            peer: (raw.peer_uid(), raw.peer_pid()),
-            calls: Calls::new(raw),
-            closed: Gil::default(),
-            futures: Gil::default(),
+        Self { name, policy, core: raw.shared(), closed: Gil::default() }
+    }
+
+    fn begin(&self, py: Python<'_>, request: &Request, is_stream: bool) -> PyResult<u64> {
+        if self.closed.get() {
+            return Err(refusal(py, &self.name));
         }
-    }
-
-    /// Does it with the core's client, without the interpreter lock where that takes waiting.
-    ///
-    /// # Errors
-    /// It is closed, or this is a fork's child, in which the thread that has the lock does not exist.
-    pub(crate) fn with<T: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut RawClient) -> T + Send) -> PyResult<T> {
-        let act = |state: &mut State| state.raw().map(act);
-        let done = match self.calls.try_lock() {
-            Some(mut state) => act(&mut state),
-            None if self.calls.is_foreign() => None,
-            None => py.detach(|| act(&mut self.calls.lock())),
-        };
-        done.ok_or_else(|| self.refusal(py))
-    }
-
-    pub(crate) fn begin(&self, py: Python<'_>, request: &Request, is_stream: bool) -> PyResult<u64> {
-        self.with(py, |raw| request.start(raw, is_stream))?.map_err(|e| raise_call(py, &e))
-    }
-
-    #[cold]
-    pub(crate) fn refusal(&self, py: Python<'_>) -> PyErr {
-        let foreign = if self.calls.is_foreign() { "belongs to the parent process" } else { "is closed" };
-        call_error(py, ErrorKind::Detached, &format!("the RPC client of '{}' {foreign}", self.name), false)
+        let started = self.core.raw_start(request.method, request.body.as_slice(), &request.options(), is_stream);
+        started.map_err(|e| raise_call(py, &e))
     }
 
     /// What has come for a call within the time; `None`: the time has passed. An exception of a signal's handler comes through.
@@ -123,23 +97,19 @@ impl Client {
         let until = timeout.0.and_then(|timeout| Instant::now().checked_add(timeout));
         let interval = poll_interval(self.policy);
         loop {
-            if self.calls.is_foreign() {
-                return Err(self.refusal(py));
-            }
             let left = until.map(|at| at.saturating_duration_since(Instant::now()));
             let limit = left.map_or(interval, |left| left.min(interval));
-            match py.detach(|| self.calls.wait(call, limit)) {
-                Waited::Taken(taken) => return Ok(Some(taken)),
-                Waited::Closed => {
-                    let text = format!("the RPC client of '{}' was closed while the call was under way", self.name);
-                    return Err(call_error(py, ErrorKind::Closed, &text, true));
-                }
-                Waited::NotYet => {
-                    py.check_signals()?;
-                    if left.is_some_and(|left| left.is_zero()) {
-                        return Ok(None);
-                    }
-                }
+            let waited = py.detach(|| match self.core.raw_wait(call, Some(limit)) {
+                Ok(true) => Ok(self.core.raw_take(call)),
+                Ok(false) => Ok(Taken::NotYet),
+                Err(e) => Err(e),
+            });
+            match waited.map_err(|e| raise_call(py, &e))? {
+                Taken::NotYet => py.check_signals()?,
+                taken => return Ok(Some(taken)),
+            }
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(None);
             }
         }
     }
@@ -152,35 +122,9 @@ impl Client {
                 Ok(Some(Taken::End(outcome))) => return outcome.map_err(|e| raise_call(py, &e)),
                 Ok(_) => {}
                 Err(raised) => {
-                    self.calls.let_go(call);
+                    self.core.raw_cancel(call);
                     return Err(raised);
                 }
-            }
-        }
-    }
-
-    /// The futures of the calls that are there, each with what came of it.
-    fn deliver(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
-        let mut streams = Vec::new();
-        loop {
-            let Some(call) = self.with(py, RawClient::next_changed)? else { return Ok(streams) };
-            let Some(future) = self.futures.with(|futures| futures.remove(&call)) else {
-                streams.push(call);
-                continue;
-            };
-            let taken = self.with(py, |raw| raw.take(call))?;
-            let future = future.bind(py);
-            if future.call_method0(intern!(py, "done"))?.is_truthy()? {
-                continue;
-            }
-            match taken {
-                Taken::End(Ok(reply)) => {
-                    future.call_method1(intern!(py, "set_result"), (Reply::new(reply),))?;
-                }
-                Taken::End(Err(failed)) => {
-                    future.call_method1(intern!(py, "set_exception"), (raise_call(py, &failed),))?;
-                }
-                Taken::NotYet | Taken::Element(_) => {}
             }
         }
     }
@@ -204,7 +148,8 @@ impl Client {
     #[pyo3(signature = (name, **options), text_signature = "(name, *, timeout=10.0, allow_uids=(), wait='hybrid', \
         max_buffered=None, membarrier=True)")]
     fn connect(py: Python<'_>, name: Name, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        Connecting::new(py, name, options)?.run(py)
+        let attempt = Connecting::new(py, name, options)?;
+        Ok(Self::wrap(attempt.connect(py)?, attempt.name, attempt.policy))
     }
 
     /// Sends a request and waits for its reply, for at most `timeout` seconds (None: as long as it takes). `meta` are bytes that say
@@ -275,36 +220,33 @@ impl Client {
 
     /// How many calls are sent and have no final reply: also those that were cancelled, until the server has ended them.
     #[getter]
-    fn in_flight(&self, py: Python<'_>) -> usize {
-        let counted = self.with(py, |raw| {
-            raw.progress();
-            raw.in_flight()
-        });
-        counted.unwrap_or(0)
+    fn in_flight(&self) -> usize {
+        self.core.raw_progress();
+        self.core.in_flight()
     }
 
     /// How many calls the server lets this client have in flight. Those beyond wait in the client, in their order.
     #[getter]
     fn max_in_flight(&self) -> u32 {
-        self.max_in_flight
+        self.core.max_in_flight()
     }
 
     /// Bytes of the longest request, its metadata (rounded up to 16) and its body together.
     #[getter]
     fn max_request_len(&self) -> usize {
-        self.max_request_len - ramway::facts::RPC_HEADER
+        self.core.max_request_len()
     }
 
     /// The user that the server acted as when the connection was made.
     #[getter]
     fn peer_uid(&self) -> u32 {
-        self.peer.0
+        self.core.peer_uid()
     }
 
     /// The server's process when the connection was made; None if it has no number in this PID namespace.
     #[getter]
     fn peer_pid(&self) -> Option<u32> {
-        self.peer.1
+        self.core.peer_pid()
     }
 
     /// The name that it was connected by.
@@ -321,20 +263,19 @@ impl Client {
 
     /// Ends the connection: the server cancels what is under way, and calls that wait in other threads end with ClosedError.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.closed.set(true);
-        if self.calls.is_foreign() {
+        if self.closed.replace(true) {
             return Ok(());
         }
-        match py.detach(|| self.calls.close()) {
-            // What a dead server's connection says when it is closed was or will be said by its calls.
-            Err(e) if matches!(e.kind(), ErrorKind::PeerDead | ErrorKind::Closed) => Ok(()),
+        match py.detach(|| self.core.close()) {
+            // What a dead server's connection, or that of a fork's parent, says when it is closed was or will be said by its calls.
+            Err(e) if matches!(e.kind(), ErrorKind::PeerDead | ErrorKind::Closed | ErrorKind::Detached) => Ok(()),
             closed => closed.or_raise(py),
         }
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
         if slf.get().closed.get() {
-            return Err(slf.get().refusal(slf.py()));
+            return Err(refusal(slf.py(), &slf.get().name));
         }
         Ok(slf)
     }
@@ -342,80 +283,6 @@ impl Client {
     #[pyo3(signature = (*_args))]
     fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
         self.close(py)
-    }
-
-    /// For `ramway._rpc`: makes a call for a future of an event loop; with None its reply is a stream.
-    #[pyo3(signature = (method, body, timeout, meta, future, window))]
-    fn _begin(
-        &self,
-        py: Python<'_>,
-        method: Method,
-        body: Option<&Bound<'_, PyAny>>,
-        timeout: Option<Seconds>,
-        meta: Option<&Bound<'_, PyAny>>,
-        future: Option<Py<PyAny>>,
-        #[pyo3(from_py_with = crate::args::window)] window: u32,
-    ) -> PyResult<u64> {
-        let call = self.begin(py, &Request::new(method, body, timeout, meta, window)?, future.is_none())?;
-        if let Some(future) = future {
-            self.futures.with(|futures| drop(futures.insert(call, future)));
-        }
-        Ok(call)
-    }
-
-    /// Receives what is there and gives it to its futures; the streams that have something to be taken.
-    fn _progress(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
-        while self.with(py, RawClient::progress)? {}
-        self.deliver(py)
-    }
-
-    /// What has come of a stream: an element, or None for nothing yet.
-    fn _take(&self, py: Python<'_>, call: u64) -> PyResult<Option<Reply>> {
-        match self.with(py, |raw| raw.take(call))? {
-            Taken::NotYet => Ok(None),
-            Taken::Element(element) => Ok(Some(Reply::new(element))),
-            Taken::End(Ok(_)) => Err(PyStopAsyncIteration::new_err(())),
-            Taken::End(Err(failed)) => Err(raise_call(py, &failed)),
-        }
-    }
-
-    /// Lets go of a call.
-    fn _cancel(&self, call: u64) {
-        let future = self.futures.with(|futures| futures.remove(&call));
-        self.calls.let_go(call);
-        drop(future);
-    }
-
-    /// In how many seconds `_progress` is to be called though the descriptor is not readable; None: never.
-    fn _due_in(&self, py: Python<'_>) -> PyResult<Option<f64>> {
-        Ok(self.with(py, RawClient::due_in)?.map(|due| due.as_secs_f64()))
-    }
-
-    /// The descriptor that is readable when `_progress` has something to do.
-    fn _descriptor(&self, py: Python<'_>) -> PyResult<RawFd> {
-        self.with(py, |raw| raw.readiness().map(|readiness| readiness.as_fd().as_raw_fd()))?.or_raise(py)
-    }
-
-    /// Ends all calls of an event loop's futures: the client was closed.
-    fn _end_futures(&self, py: Python<'_>) -> PyResult<()> {
-        let futures = self.futures.with(std::mem::take);
-        let text = format!("the RPC client of '{}' was closed while the call was under way", self.name);
-        for future in futures.into_values() {
-            let future = future.bind(py);
-            if !future.call_method0(intern!(py, "done"))?.is_truthy()? {
-                let raised = call_error(py, ErrorKind::Closed, &text, true);
-                future.call_method1(intern!(py, "set_exception"), (raised,))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.futures.with(|futures| futures.values().try_for_each(|future| visit.call(future)))
-    }
-
-    fn __clear__(&self) {
-        drop(self.futures.with(std::mem::take));
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -456,17 +323,22 @@ impl Connecting {
     }
 
     /// Connects. Blocks, without the interpreter lock.
-    fn run(&self, py: Python<'_>) -> PyResult<Client> {
-        let raw = unless_signalled(py, |go_on| {
-            // Relaxed: the flag is all that there is to see.
-            self.connector.connect_raw(|| !self.given_up.load(Ordering::Relaxed) && go_on())
-        })?;
-        Ok(Client::wrap(raw, self.name.clone(), self.policy))
+    fn run(&self, py: Python<'_>) -> PyResult<Calls> {
+        Ok(Calls::new(self.connect(py)?, self.name.clone()))
     }
 
     /// Ends `run` within 100 ms, with `WaitInterruptedError`.
     fn give_up(&self) {
-        // Relaxed: as above.
+        // Relaxed: the flag is all that there is to see.
         self.given_up.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Connecting {
+    fn connect(&self, py: Python<'_>) -> PyResult<RawClient> {
+        unless_signalled(py, |go_on| {
+            // Relaxed: as above.
+            self.connector.connect_raw(|| !self.given_up.load(Ordering::Relaxed) && go_on())
+        })
     }
 }

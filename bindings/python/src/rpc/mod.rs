@@ -2,8 +2,8 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `calls.rs` | a client that several threads use: one of them receives for all |
-//! | `client.rs` | `ramway.rpc.Client`, and what `ramway.rpc.AsyncClient` stands on |
+//! | `client.rs` | `ramway.rpc.Client`, for any number of threads |
+//! | `calls.rs` | what `ramway.rpc.AsyncClient` stands on |
 //! | `pending.rs` | calls and streams that are under way |
 //! | `reply.rs` | what comes back, and the exceptions of calls |
 //! | `server.rs` | the server, and how it calls handlers |

@@ -29,7 +29,7 @@ impl Held {
 
     fn cancel(&self) {
         if let Some(call) = self.call.replace(None) {
-            self.client.get().calls.let_go(call);
+            self.client.get().core.raw_cancel(call);
         }
     }
 }

@@ -341,6 +341,16 @@ impl Core {
         self.unlock_after_send(guard, was_blocked);
     }
 
+    fn progress(&self) {
+        if self.is_detached() {
+            return;
+        }
+        let mut guard = self.lock();
+        let was_blocked = guard.blocked.is_some();
+        guard.progress();
+        self.unlock_after_send(guard, was_blocked);
+    }
+
     pub(super) fn max_in_flight(&self) -> u32 {
         self.max_in_flight
     }
@@ -533,6 +543,12 @@ impl SharedClient {
     #[doc(hidden)]
     pub fn raw_take(&self, call: u64) -> Taken {
         self.core.take(call)
+    }
+
+    /// For bindings: receives what is there, unless somebody waits for it, and tells the server what is to be told. Never waits.
+    #[doc(hidden)]
+    pub fn raw_progress(&self) {
+        self.core.progress();
     }
 
     /// For bindings: lets go of a call.
