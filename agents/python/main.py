@@ -6,11 +6,12 @@ import sys
 import look
 import ramway
 import stream
-import topic
 from line import Line, RefusedError, say
 from message import BadMessage
 from rpc_client import Calling, number_of
 from rpc_server import Serving
+
+import topic
 
 
 class Ends:

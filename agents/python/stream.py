@@ -6,6 +6,7 @@ from functools import partial
 import ramway
 from line import Limits, Line, RefusedError, ended, ms_since, say
 from message import BadMessage, Messages
+
 from topic import longest
 
 
