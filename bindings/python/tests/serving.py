@@ -7,7 +7,7 @@ from typing import Any
 
 from ramway import TimedOutError
 from ramway.rpc import CallError, Client, Fault, Request, Server
-from support import LONG, Thread
+from support import LONG, Thread, eventually
 
 
 @contextmanager
@@ -23,12 +23,7 @@ def serving(server: Server) -> Iterator[Server]:
 
 def wait_until(holds: Callable[[], bool]) -> None:
     """Waits for something that is bound to come."""
-    sleep = threading.Event()
-    for _ in range(int(LONG * 1000)):
-        if holds():
-            return
-        sleep.wait(0.001)
-    raise AssertionError("it did not come")
+    eventually("what the test waits for", holds)
 
 
 def is_late(error: CallError) -> bool:

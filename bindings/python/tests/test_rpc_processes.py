@@ -27,7 +27,7 @@ SERVER = """
     if is_loop:
         @server.method(5)
         async def waits(request):
-            sys.stdout.write("began\n")
+            sys.stdout.write("began\\n")
             await asyncio.sleep(1000)
 
         @server.stream(4)
@@ -37,7 +37,7 @@ SERVER = """
     else:
         @server.method(5, pool=True)
         def waits(request):
-            sys.stdout.write("began\n")
+            sys.stdout.write("began\\n")
             while not request.cancelled:
                 threading.Event().wait(0.001)
 
