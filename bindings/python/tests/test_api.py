@@ -3,6 +3,7 @@
 import inspect
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,12 @@ def lines(name: str) -> list[str]:
     return [line for line in (API / name).read_text().splitlines() if line and not line.startswith("#")]
 
 
+@cache
 def calls() -> dict[str, str]:
     return dict(line.split(" | ", 1) for line in lines("calls.txt"))
 
 
+@cache
 def spellings() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for line in lines("python.txt"):
