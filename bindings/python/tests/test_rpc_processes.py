@@ -306,15 +306,13 @@ def test_ctrl_c_ends_a_server(kind: str) -> None:
 @KINDS
 def test_a_storm_of_time_limits(kind: str) -> None:
     with served(kind) as child, Client.connect("s") as client:
-        replies = late = 0
+        failed: list[CallError] = []
         for n in range(2000):
             try:
                 assert client.call(1, b"%d" % n, timeout=(n % 50 + 1) / 1e6).body == b"%d" % n
-                replies += 1
             except CallError as error:
-                assert isinstance(error, ramway.TimedOutError) or is_late(error), error
-                late += 1
-        assert replies + late == 2000
+                failed.append(error)
+        assert all(isinstance(error, ramway.TimedOutError) or is_late(error) for error in failed)
         assert client.call(1, b"still here", timeout=LONG).body == b"still here"
         wait_until(lambda: client.in_flight == 0)
         client.call("Stop", b"1")
