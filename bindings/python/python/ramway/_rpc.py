@@ -591,6 +591,8 @@ class Server:
         if not task.done():
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+            # One that is cancelled before its first step has not answered.
+            task.add_done_callback(lambda _: call.fail(asyncio.CancelledError()))
             changes.follow(task)
 
 
