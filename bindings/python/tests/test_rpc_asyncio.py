@@ -433,6 +433,8 @@ def test_connecting_is_given_up_with_its_task() -> None:
 @every_loop
 def test_nothing_is_left_behind(kind: str) -> None:
     async def main() -> None:
+        # What a debugging loop logs of slow callbacks is kept by the tests' runner.
+        asyncio.get_running_loop().slow_callback_duration = LONG
         async with serving() as (store, client):
 
             async def work(count: int) -> None:
