@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 import ramway
-from loops import every_loop, run, turns
+from loops import KINDS, every_loop, run, turns
 from ramway.rpc import AsyncClient, CallError, Client, Fault, Request, Server
 from serving import is_late, store
 from support import LONG, Thread
@@ -430,11 +430,10 @@ def test_connecting_is_given_up_with_its_task() -> None:
     asyncio.run(main())
 
 
-@every_loop
+# A debugging loop keeps where things were made.
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "debug"])
 def test_nothing_is_left_behind(kind: str) -> None:
     async def main() -> None:
-        # What a debugging loop logs of slow callbacks is kept by the tests' runner.
-        asyncio.get_running_loop().slow_callback_duration = LONG
         async with serving() as (store, client):
 
             async def work(count: int) -> None:
