@@ -45,7 +45,7 @@ impl AsRawFd for Fd {
 }
 
 #[allow(deprecated, reason = "its safe successor is not there yet; `Fd` stays open for as long as it is registered")]
-fn watch(readiness: &Readiness) -> Result<AsyncFd<Fd>> {
+pub(crate) fn watch(readiness: &Readiness) -> Result<AsyncFd<Fd>> {
     AsyncFd::with_interest(Fd(readiness.as_raw_fd()), Interest::READABLE).map_err(failed)
 }
 

@@ -31,6 +31,10 @@ const APART_FILES: &[&str] = &[
     "/ring/consumer.rs",
     "/ring/window.rs",
     "/layout.rs",
+    "/rpc/client/raw.rs",
+    "/rpc/client/lead.rs",
+    // As the client without tasks.
+    "/rpc/tokio/",
 ];
 
 fn sources(dir: &Path, into: &mut Vec<PathBuf>) {
@@ -53,11 +57,13 @@ fn calls() -> BTreeSet<String> {
         let public = source.split("#[doc(hidden)]").next().unwrap().lines();
         public.filter_map(|line| line.strip_prefix("        pub fn ")?.split('(').next()).collect()
     };
+    let peer = [include_str!("../src/many/mod.rs"), include_str!("../src/many/options.rs")].map(setters).concat();
     let macros = [
         ("    segment_options!();", setters(include_str!("../src/segment/options.rs"))),
         ("    end_options!();", setters(include_str!("../src/ring/options.rs"))),
-        ("    peer_options!(\"producer\");", setters(include_str!("../src/many/mod.rs"))),
-        ("    peer_options!(\"worker\");", setters(include_str!("../src/many/mod.rs"))),
+        ("    listener_options!();", setters(include_str!("../src/many/options.rs"))),
+        ("    peer_options!(\"producer\");", peer.clone()),
+        ("    peer_options!(\"worker\");", peer),
     ];
     let mut found = BTreeSet::new();
     for file in files {
@@ -101,6 +107,7 @@ fn calls() -> BTreeSet<String> {
                 match (&owner, indent) {
                     _ if hidden || skip => {}
                     (Some(owner), 4 | 12) => found.extend(owner.split(' ').map(|owner| format!("{owner}::{name}"))),
+                    (None, 0) if inside.ends_with("/rpc/frame.rs") => drop(found.insert(format!("rpc::{name}"))),
                     (None, 0) if inside.contains("/segment/survey") => drop(found.insert(format!("survey::{name}"))),
                     _ => {}
                 }

@@ -11,7 +11,11 @@ use support::caller::Caller;
 use support::{Dir, LONG, eventually};
 
 /// Runs a server on a thread while `work` runs, then shuts it down.
-fn with_server(options: impl FnOnce(ServerBuilder) -> ServerBuilder, methods: impl FnOnce(&mut Server), work: impl FnOnce(&str)) {
+fn with_server(
+    options: impl FnOnce(ServerBuilder) -> ServerBuilder,
+    methods: impl FnOnce(&mut Server),
+    work: impl FnOnce(&str),
+) {
     let dir = Dir::new();
     let path = dir.at("rpc.sock");
     let mut server = options(Server::builder(&path)).bind().unwrap();
@@ -30,15 +34,19 @@ fn echo(server: &mut Server) {
 #[test]
 fn an_inline_handler_reads_and_writes_in_place() {
     for policy in [WaitPolicy::Hybrid, WaitPolicy::Block, WaitPolicy::Spin] {
-        with_server(|server| server.wait_policy(policy), echo, |path| {
-            let mut client = Client::connect(path).unwrap();
-            for i in 0..1000u32 {
-                assert_eq!(client.call(7, &i.to_le_bytes()).unwrap().body(), i.to_le_bytes());
-            }
-            let long = vec![1; client.max_request_len()];
-            assert_eq!(client.call(7, &long).unwrap().body(), long);
-            client.ping().unwrap();
-        });
+        with_server(
+            |server| server.wait_policy(policy),
+            echo,
+            |path| {
+                let mut client = Client::connect(path).unwrap();
+                for i in 0..1000u32 {
+                    assert_eq!(client.call(7, &i.to_le_bytes()).unwrap().body(), i.to_le_bytes());
+                }
+                let long = vec![1; client.max_request_len()];
+                assert_eq!(client.call(7, &long).unwrap().body(), long);
+                client.ping().unwrap();
+            },
+        );
     }
 }
 
@@ -63,37 +71,49 @@ fn a_handler_replies_with_bytes_metadata_and_faults() {
                 Ok(written)
             })
             .unwrap();
-        server.method("Fails", |request| {
-            let _ = request.write(b"never sent");
-            Err::<(), _>(Fault::new(42, "no such key"))
-        })
-        .unwrap();
+        server
+            .method("Fails", |request| {
+                let _ = request.write(b"never sent");
+                Err::<(), _>(Fault::new(42, "no such key"))
+            })
+            .unwrap();
         server.method("Panics", |_| -> Result<(), Fault> { panic!("on purpose") }).unwrap();
         server.pool(5, |request| Ok(request.write(request.body()))).unwrap();
         server.pool(6, |_| -> Result<&str, Fault> { panic!("in the pool") }).unwrap();
     };
-    with_server(|server| server, methods, |path| {
-        let mut client = Client::connect(path).unwrap();
-        assert_eq!(client.call(1, b"x").unwrap().body(), b"");
-        assert_eq!(client.call(2, b"x").unwrap().body(), b"x");
-        let traced = CallOptions::new().meta(b"a trace of more than sixteen bytes");
-        let reply = client.call_with(3, b"x", &traced).unwrap();
-        assert_eq!((reply.body(), reply.meta()), (&b"abc"[..], &b"a trace of more than sixteen bytes"[..]));
-        let reply = client.call(4, b"x").unwrap();
-        assert_eq!((reply.body(), reply.meta()), (&b"with metadata that comes after it"[..], &b"later"[..]));
-        let error = client.call(ramway::rpc::method_id("Fails"), b"x").unwrap_err();
-        assert_eq!((error.status(), error.code(), error.text()), (Some(Status::Application), 42, "no such key".into()));
-        let error = client.call(ramway::rpc::method_id("Panics"), b"x").unwrap_err();
-        assert_eq!((error.status(), error.text()), (Some(Status::HandlerFailed), "on purpose".into()));
-        assert_eq!(client.call(5, b"pooled").unwrap().body(), b"pooled");
-        let error = client.call(6, b"x").unwrap_err();
-        assert_eq!((error.status(), error.text()), (Some(Status::HandlerFailed), "in the pool".into()));
-        let error = client.call(99, b"x").unwrap_err();
-        assert_eq!((error.status(), error.may_have_run()), (Some(Status::NoSuchMethod), false));
-        let names: Vec<_> = client.describe().unwrap().into_iter().map(|method| (method.number, method.name)).collect();
-        assert_eq!(names.len(), 8);
-        assert!(names.contains(&(7 - 1, None)) && names.contains(&(ramway::rpc::method_id("Fails"), Some("Fails".into()))));
-    });
+    with_server(
+        |server| server,
+        methods,
+        |path| {
+            let mut client = Client::connect(path).unwrap();
+            assert_eq!(client.call(1, b"x").unwrap().body(), b"");
+            assert_eq!(client.call(2, b"x").unwrap().body(), b"x");
+            let traced = CallOptions::new().meta(b"a trace of more than sixteen bytes");
+            let reply = client.call_with(3, b"x", &traced).unwrap();
+            assert_eq!((reply.body(), reply.meta()), (&b"abc"[..], &b"a trace of more than sixteen bytes"[..]));
+            let reply = client.call(4, b"x").unwrap();
+            assert_eq!((reply.body(), reply.meta()), (&b"with metadata that comes after it"[..], &b"later"[..]));
+            let error = client.call(ramway::rpc::method_id("Fails"), b"x").unwrap_err();
+            assert_eq!(
+                (error.status(), error.code(), error.text()),
+                (Some(Status::Application), 42, "no such key".into())
+            );
+            let error = client.call(ramway::rpc::method_id("Panics"), b"x").unwrap_err();
+            assert_eq!((error.status(), error.text()), (Some(Status::HandlerFailed), "on purpose".into()));
+            assert_eq!(client.call(5, b"pooled").unwrap().body(), b"pooled");
+            let error = client.call(6, b"x").unwrap_err();
+            assert_eq!((error.status(), error.text()), (Some(Status::HandlerFailed), "in the pool".into()));
+            let error = client.call(99, b"x").unwrap_err();
+            assert_eq!((error.status(), error.may_have_run()), (Some(Status::NoSuchMethod), false));
+            let names: Vec<_> =
+                client.describe().unwrap().into_iter().map(|method| (method.number, method.name)).collect();
+            assert_eq!(names.len(), 8);
+            assert!(
+                names.contains(&(7 - 1, None))
+                    && names.contains(&(ramway::rpc::method_id("Fails"), Some("Fails".into())))
+            );
+        },
+    );
 }
 
 #[test]
@@ -111,23 +131,26 @@ fn a_deferred_call_is_answered_from_another_thread() {
         work.recv().unwrap().fail_unexpectedly("oh");
     });
     let methods = |server: &mut Server| server.deferred(1, move |call| calls.send(call).unwrap()).unwrap();
-    with_server(|server| server, methods, |path| {
-        let mut client = Caller::connect(path);
-        for body in [b"1", b"2", b"3"] {
-            client.call(1, body);
-        }
-        let replies = [client.reply(), client.reply(), client.reply()];
-        assert_eq!(replies.each_ref().map(|reply| (reply.id(), reply.body())), [
-            (3, &b"3"[..]),
-            (2, &b"2"[..]),
-            (1, &b"1"[..])
-        ]);
-        for (status, code) in [(Status::HandlerFailed, 0), (Status::Application, 3), (Status::HandlerFailed, 0)] {
-            client.call(1, b"");
-            let reply = client.reply();
-            assert_eq!((reply.status(), reply.code()), (status as u32, code));
-        }
-    });
+    with_server(
+        |server| server,
+        methods,
+        |path| {
+            let mut client = Caller::connect(path);
+            for body in [b"1", b"2", b"3"] {
+                client.call(1, body);
+            }
+            let replies = [client.reply(), client.reply(), client.reply()];
+            assert_eq!(
+                replies.each_ref().map(|reply| (reply.id(), reply.body())),
+                [(3, &b"3"[..]), (2, &b"2"[..]), (1, &b"1"[..])]
+            );
+            for (status, code) in [(Status::HandlerFailed, 0), (Status::Application, 3), (Status::HandlerFailed, 0)] {
+                client.call(1, b"");
+                let reply = client.reply();
+                assert_eq!((reply.status(), reply.code()), (status as u32, code));
+            }
+        },
+    );
     worker.join().unwrap();
 }
 
@@ -155,30 +178,34 @@ fn numbers(server: &mut Server) {
 
 #[test]
 fn streams_have_all_elements_in_order() {
-    with_server(|server| server, numbers, |path| {
-        let mut client = Client::connect(path).unwrap();
-        for method in 1..=3 {
-            for (count, window) in [(0u32, 1), (1, 1), (500, 1), (500, 16), (500, 1000)] {
-                let options = CallOptions::new().window(window);
-                let mut stream = client.stream_with(method, &count.to_le_bytes(), &options).unwrap();
-                let got: Vec<u32> = stream
-                    .iter(&mut client)
-                    .map(|element| u32::from_le_bytes(element.unwrap().body().try_into().unwrap()))
-                    .collect();
-                assert_eq!(got, (0..count).collect::<Vec<_>>(), "method {method}, window {window}");
+    with_server(
+        |server| server,
+        numbers,
+        |path| {
+            let mut client = Client::connect(path).unwrap();
+            for method in 1..=3 {
+                for (count, window) in [(0u32, 1), (1, 1), (500, 1), (500, 16), (500, 1000)] {
+                    let options = CallOptions::new().window(window);
+                    let mut stream = client.stream_with(method, &count.to_le_bytes(), &options).unwrap();
+                    let got: Vec<u32> = stream
+                        .iter(&mut client)
+                        .map(|element| u32::from_le_bytes(element.unwrap().body().try_into().unwrap()))
+                        .collect();
+                    assert_eq!(got, (0..count).collect::<Vec<_>>(), "method {method}, window {window}");
+                }
             }
-        }
-        for method in 1..=2 {
-            let mut stream = client.stream(method, &2000u32.to_le_bytes()).unwrap();
-            let all: Vec<_> = stream.iter(&mut client).collect();
-            assert_eq!(all.len(), 1001);
-            assert_eq!(all[1000].as_ref().unwrap_err().code(), 9);
-            let error = client.call(method, &1u32.to_le_bytes()).unwrap_err();
-            assert_eq!(error.status(), Some(Status::HandlerFailed), "{error}");
-        }
-        // Everybody is still served.
-        client.ping().unwrap();
-    });
+            for method in 1..=2 {
+                let mut stream = client.stream(method, &2000u32.to_le_bytes()).unwrap();
+                let all: Vec<_> = stream.iter(&mut client).collect();
+                assert_eq!(all.len(), 1001);
+                assert_eq!(all[1000].as_ref().unwrap_err().code(), 9);
+                let error = client.call(method, &1u32.to_le_bytes()).unwrap_err();
+                assert_eq!(error.status(), Some(Status::HandlerFailed), "{error}");
+            }
+            // Everybody is still served.
+            client.ping().unwrap();
+        },
+    );
 }
 
 #[test]
@@ -188,29 +215,37 @@ fn one_reply_is_the_only_element_of_a_stream() {
         server.pool(8, |request| Ok(request.write(request.body()))).unwrap();
         server.deferred(9, |call| call.reply(b"x".to_vec())).unwrap();
     };
-    with_server(|server| server, methods, |path| {
-        let mut client = Caller::connect(path);
-        for method in [7, 8, 9] {
-            let id = client.call_with(method, 0, 1, b"x");
-            let element = client.reply();
-            assert_eq!((element.head(), element.body()), ((id, true, 0), &b"x"[..]));
-            let last = client.reply();
-            assert_eq!((last.head(), last.body()), ((id, false, 0), &b""[..]));
-        }
-    });
+    with_server(
+        |server| server,
+        methods,
+        |path| {
+            let mut client = Caller::connect(path);
+            for method in [7, 8, 9] {
+                let id = client.call_with(method, 0, 1, b"x");
+                let element = client.reply();
+                assert_eq!((element.head(), element.body()), ((id, true, 0), &b"x"[..]));
+                let last = client.reply();
+                assert_eq!((last.head(), last.body()), ((id, false, 0), &b""[..]));
+            }
+        },
+    );
 }
 
 #[test]
 fn ping_and_describe_are_the_servers_own() {
-    with_server(|server| server, echo, |path| {
-        let mut client = Caller::connect(path);
-        client.call(METHOD_PING, b"ignored");
-        assert_eq!((client.reply().status(), client.bus.try_recv().is_err()), (0, true));
-        client.call(METHOD_DESCRIBE, b"");
-        assert_eq!(client.reply().body(), b"7\n");
-        client.call(METHOD_DESCRIBE + 1, b"");
-        assert_eq!(client.reply().status(), Status::NoSuchMethod as u32);
-    });
+    with_server(
+        |server| server,
+        echo,
+        |path| {
+            let mut client = Caller::connect(path);
+            client.call(METHOD_PING, b"ignored");
+            assert_eq!((client.reply().status(), client.bus.try_recv().is_err()), (0, true));
+            client.call(METHOD_DESCRIBE, b"");
+            assert_eq!(client.reply().body(), b"7\n");
+            client.call(METHOD_DESCRIBE + 1, b"");
+            assert_eq!(client.reply().status(), Status::NoSuchMethod as u32);
+        },
+    );
 }
 
 #[test]

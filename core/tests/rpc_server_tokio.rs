@@ -67,9 +67,7 @@ fn methods(server: &mut Server, dropped: &Arc<AtomicUsize>) {
         })
         .unwrap();
     let counted = dropped.clone();
-    server.task_stream(5, move |_| {
-            Numbers { next: 0, is_there: false, _counted: Counted(counted.clone()) }
-        }).unwrap();
+    server.task_stream(5, move |_| Numbers { next: 0, is_there: false, _counted: Counted(counted.clone()) }).unwrap();
 }
 
 fn check(path: &str, dropped: &AtomicUsize) {

@@ -331,3 +331,56 @@ fn a_message_of_a_topic_makes_no_call_where_nobody_waits() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {said}", output.status);
 }
+
+/// Client and server in one thread: calls with and without a time limit, several under way, a stream, a call that is cancelled.
+fn many_rpc_calls_without_a_system_call() -> ! {
+    use ramway::rpc::{CallOptions, Client};
+    use std::task::Poll;
+    use support::rpc::Server;
+
+    let path = std::env::var(CHILD).unwrap();
+    let listener = Server::listener(&path, 1 << 16, 64);
+    let client = std::thread::spawn(move || Client::connect(&path).unwrap());
+    let mut server = Server::accept(&listener);
+    let mut client = client.join().unwrap();
+    let late = CallOptions::new().timeout(support::LONG);
+    let mut round = |i: u32| {
+        let (mut one, mut two) =
+            (client.start_with(1, &i.to_le_bytes(), &late).unwrap(), client.start(1, &i.to_le_bytes()).unwrap());
+        let mut stream = client.stream(2, b"").unwrap();
+        for _ in 0..2 {
+            let call = server.try_frame().unwrap();
+            server.ok(call.id, call.body());
+        }
+        let id = server.try_frame().unwrap().id;
+        server.element(id, b"x");
+        for call in [&mut two, &mut one] {
+            assert!(matches!(call.poll(&mut client), Poll::Ready(Ok(reply)) if reply.body() == i.to_le_bytes()));
+        }
+        assert!(matches!(stream.try_next(&mut client), Poll::Ready(Some(Ok(_)))));
+        assert!(stream.try_next(&mut client).is_pending());
+        stream.cancel(&mut client);
+        assert_eq!(server.try_frame().unwrap().id, id);
+        server.status(id, 4);
+        client.progress();
+        assert_eq!(client.in_flight(), 0);
+    };
+    (1..2000).for_each(&mut round);
+    // `ppoll`: whoever finds nothing asks every 100 ms whether the peer lives.
+    install(&["write", "rt_sigreturn", "exit_group", "ppoll"].map(number).into());
+    (2000..20_000).for_each(&mut round);
+    // SAFETY: ends the process, which may make no other call any more.
+    unsafe { libc::_exit(0) }
+}
+
+#[test]
+fn an_rpc_call_makes_no_system_call_where_nobody_waits() {
+    if std::env::var_os(CHILD).is_some() {
+        many_rpc_calls_without_a_system_call();
+    }
+    let dir = Dir::new();
+    let mut command = only("an_rpc_call_makes_no_system_call_where_nobody_waits");
+    let output = command.env(CHILD, dir.at("rpc.sock")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", output.status);
+}

@@ -15,6 +15,8 @@ mod error;
 pub mod facts;
 #[path = "../../src/layout.rs"]
 pub mod layout;
+#[path = "../../src/rpc/client/lead.rs"]
+pub mod lead;
 #[path = "../../src/origin.rs"]
 mod origin;
 mod ready;

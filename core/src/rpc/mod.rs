@@ -7,6 +7,8 @@ mod client;
 mod frame;
 mod server;
 mod status;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 
 pub use client::{
     CallOptions, Client, ClientConnector, MethodInfo, Pending, Reply, SharedClient, SharedPending, SharedStream,
@@ -15,8 +17,8 @@ pub use client::{
 #[doc(hidden)] // for the bindings; not part of the stable API
 pub use client::{RawClient, Taken};
 pub use frame::method_id;
-pub use server::{Call, Cancellation, Fault, IntoReply, MethodKey, Request, Server, ServerBuilder, Stopper, Written};
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub use server::TaskRequest;
+pub use server::{Call, Cancellation, Fault, IntoReply, MethodKey, Request, Server, ServerBuilder, Stopper, Written};
 pub use status::{CallError, CallResult, Status};

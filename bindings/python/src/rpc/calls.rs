@@ -64,9 +64,8 @@ impl Calls {
         #[pyo3(from_py_with = crate::args::window)] window: u32,
     ) -> PyResult<u64> {
         let request = Request::new(method, body, timeout, meta, window)?;
-        let call = self.with(py, |raw| {
-            raw.start(request.method, request.body.as_slice(), &request.options(), future.is_none())
-        })?;
+        let call = self
+            .with(py, |raw| raw.start(request.method, request.body.as_slice(), &request.options(), future.is_none()))?;
         let call = call.map_err(|e| raise_call(py, &e))?;
         if let Some(future) = future {
             self.futures.with(|futures| drop(futures.insert(call, future)));

@@ -79,9 +79,8 @@ impl Deferred {
 
     /// Whether another element can be sent now; None: nobody wants it any more.
     fn has_room(&self, py: Python<'_>) -> PyResult<Option<bool>> {
-        let polled = self.call.with(|call| {
-            call.as_mut().map(|call| call.poll_ready(&mut Context::from_waker(Waker::noop())))
-        });
+        let polled =
+            self.call.with(|call| call.as_mut().map(|call| call.poll_ready(&mut Context::from_waker(Waker::noop()))));
         match polled {
             None => Ok(None),
             Some(Poll::Pending) => Ok(Some(false)),

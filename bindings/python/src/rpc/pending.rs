@@ -69,9 +69,8 @@ impl Pending {
     /// Raises CallError; InvalidArgumentError if the outcome was taken before.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<Seconds>) -> PyResult<Reply> {
-        self.outcome(py, timeout.into())?.ok_or_else(|| {
-            error(py, ErrorKind::TimedOut, "the call had no reply within the time; it goes on")
-        })
+        self.outcome(py, timeout.into())?
+            .ok_or_else(|| error(py, ErrorKind::TimedOut, "the call had no reply within the time; it goes on"))
     }
 
     /// The reply if it is there, else None. Never waits.

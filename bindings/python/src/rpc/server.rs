@@ -256,8 +256,7 @@ impl Server {
     /// Registers a handler: `how` is "method", "stream", "pool", "pool_stream" or "deferred".
     fn add(&self, py: Python<'_>, number: u32, name: Option<String>, how: &str, handler: Py<PyAny>) -> PyResult<()> {
         let handler: Handler = Arc::new(Gil::new(Some(handler)));
-        let calling =
-            Calling { handler: handler.clone(), ends: self.ends.clone(), stopper: self.stopper.clone() };
+        let calling = Calling { handler: handler.clone(), ends: self.ends.clone(), stopper: self.stopper.clone() };
         let key = Key { number, name };
         let added = self.with(py, |core| {
             let core = core.as_mut()?;
@@ -397,7 +396,8 @@ impl Server {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.handlers.with(|handlers| handlers.iter().try_for_each(|handler| handler.with(|handler| visit.call(&*handler))))
+        self.handlers
+            .with(|handlers| handlers.iter().try_for_each(|handler| handler.with(|handler| visit.call(&*handler))))
     }
 
     fn __clear__(&self) {

@@ -7,6 +7,7 @@
 #![allow(missing_docs)]
 
 mod end;
+mod lead;
 mod ready;
 mod region;
 mod ring;

@@ -37,14 +37,16 @@ impl Deadlines {
 
     /// The next call whose time is over; it is no longer here then.
     pub(super) fn next_over(&mut self, now: Instant, is_live: impl Fn(u64) -> bool) -> Option<u64> {
-        while let Some(at) = self.first(&is_live) {
-            if at > now {
-                return None;
-            }
-            let Reverse((_, call)) = self.heap.pop().expect("it has a first one");
-            return Some(call);
+        if self.first(is_live)? > now {
+            return None;
         }
-        None
+        self.heap.pop().map(|Reverse((_, call))| call)
+    }
+
+    /// How many are kept, those of calls that have ended included.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.heap.len()
     }
 
     /// When the first time-out is due.

@@ -52,12 +52,22 @@ impl<W> Lead<W> {
         self.waiting.remove(&call)
     }
 
+    /// The leader, where it is registered as well: who is to be woken, so that it looks again.
+    pub fn leader(&mut self) -> Option<W> {
+        self.waiting.remove(&self.leader?)
+    }
+
     /// Somebody leaves: who is to be woken, so that somebody leads.
     pub fn next(&mut self) -> Option<W> {
         if self.leader.is_some() {
             return None;
         }
         self.waiting.pop_first().map(|(_, waiter)| waiter)
+    }
+
+    /// All who sleep and whose numbers are at least this.
+    pub fn from(&mut self, number: u64) -> impl Iterator<Item = W> {
+        self.waiting.split_off(&number).into_values()
     }
 
     /// All who sleep.
@@ -87,8 +97,8 @@ pub trait Crew {
     /// Whether the time to wait has passed.
     fn is_over(&self, limit: &Self::Limit) -> bool;
 
-    /// What wakes this thread.
-    fn waiter(&self) -> Self::Waiter;
+    /// What wakes this thread, which waits for `call`.
+    fn waiter(&self, call: u64) -> Self::Waiter;
 
     /// As the leader, for whose call nothing has come: unlocks, waits until something comes, locks, and hands it out to the
     /// owners.
@@ -122,7 +132,7 @@ pub fn wait<C: Crew>(crew: &C, call: u64, limit: &C::Limit) -> bool {
             drop(guard);
             guard = crew.lock();
         }
-        C::lead(&mut guard).register(call, crew.waiter());
+        C::lead(&mut guard).register(call, crew.waiter(call));
         guard = crew.sleep(guard, call, limit);
         C::lead(&mut guard).unregister(call);
     };

@@ -17,6 +17,9 @@ use crate::{Error, ErrorKind};
 /// A call of this client, for its owner: the place in `calls`, and how often that was used before.
 pub(crate) type Number = u64;
 
+/// From here up they are of those who wait for a place for a call.
+pub(crate) const TICKETS: Number = 1 << 63;
+
 /// What an owner can take from a call.
 #[doc(hidden)] // for the bindings; not part of the stable API
 #[derive(Debug)]
@@ -502,8 +505,9 @@ impl Ledger {
         }
         let mut bytes = call.outcome_len;
         bytes += call.elements.iter().map(|(_, len)| len).sum::<usize>();
-        // Never 0: no number is 0.
-        let uses = call.uses.wrapping_add(1).max(1);
+        // Never 0: no number is 0. 31 bits: numbers from `TICKETS` up are no calls.
+        let uses = (call.uses + 1) & (u32::MAX >> 1);
+        let uses = uses.max(1);
         // Keeps what a stream's list has allocated, up to a default window.
         let mut elements = std::mem::take(&mut call.elements);
         elements.clear();

@@ -6,13 +6,15 @@
 //! | `pump.rs` | between that and the bus: never waits |
 //! | `raw.rs` | a client whose calls are numbers, and how it waits |
 //! | `pending.rs` | calls as their owners hold them |
-//! | `shared.rs`, `lead.rs` | a client that many threads use, and which of them receives |
+//! | `shared.rs` | a client that many threads use |
+//! | `crew.rs`, `lead.rs` | what those who use it share, and which of them receives |
 //! | `reply.rs` | what is sent with a call, and what comes back |
 //! | `connector.rs` | how to connect |
 
 mod connector;
+pub(crate) mod crew;
 mod deadlines;
-mod lead;
+pub(crate) mod lead;
 mod ledger;
 mod pending;
 mod pump;
@@ -263,9 +265,15 @@ impl Client {
     }
 
     /// The same client for many threads at a time. Calls that are under way are cancelled.
-    pub fn shared(mut self) -> SharedClient {
+    pub fn shared(self) -> SharedClient {
+        self.raw.shared()
+    }
+
+    /// For those who have calls by number.
+    #[doc(hidden)]
+    pub fn into_raw(mut self) -> RawClient {
         self.raw.cancel_all();
-        SharedClient::new(self.raw)
+        self.raw
     }
 
     /// Ends the connection: the server cancels what is under way. Dropping does the same without the chance of an error.

@@ -13,12 +13,12 @@ use crate::select::Source;
 use crate::wait::Deadline;
 use crate::{Bus, Error, ErrorKind, Readiness, Receiver, Result, Select, SelectWaker, Sender, WaitPolicy, Waker};
 
-/// A client whose calls are numbers. No number is given twice in 2^32 uses of a place, and none is 0.
+/// A client whose calls are numbers. No number is given twice in 2^31 uses of a place, and none is 0.
 #[derive(Debug)]
 pub struct RawClient {
     // Dropped in this order: what was sent is closed first.
-    pub(super) tx: Sender,
-    pub(super) rx: Receiver,
+    pub(crate) tx: Sender,
+    pub(crate) rx: Receiver,
     pub(super) ledger: Ledger,
     /// For waiting for room and for replies at once.
     pub(super) select: Select,
@@ -29,9 +29,9 @@ pub struct RawClient {
 
 /// The server, as the kernel said when the connection was made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Peer {
-    pub(super) uid: u32,
-    pub(super) pid: Option<u32>,
+pub(crate) struct Peer {
+    pub(crate) uid: u32,
+    pub(crate) pid: Option<u32>,
 }
 
 impl RawClient {

@@ -85,7 +85,8 @@ impl ServerBuilder {
         // As the rings are: rounded up.
         let capacity = usize::try_from(capacity.next_power_of_two()).unwrap_or(usize::MAX).max(4096);
         let max_bytes = self.max_bytes.unwrap_or_else(|| capacity.saturating_mul(RPC_BYTES_FACTOR as usize));
-        let threads = self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(2, |n| n.get().max(2)));
+        let threads =
+            self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(2, |n| n.get().max(2)));
         let limits = Limits { max_in_flight: self.max_in_flight, max_bytes };
         Ok(Server::new(listener, limits, threads, self.options.policy))
     }

@@ -208,8 +208,8 @@ impl Connection {
         let Some(handler) = shared.methods.find(header.method) else {
             return self.conclude(id, Reply::of(Status::NoSuchMethod));
         };
-        let deadline = (header.timeout_us != 0)
-            .then(|| Instant::now() + Duration::from_micros(header.timeout_us.into()));
+        let deadline =
+            (header.timeout_us != 0).then(|| Instant::now() + Duration::from_micros(header.timeout_us.into()));
         // SAFETY: the frame's bytes are readable until it is released, after this.
         let payload = unsafe { std::slice::from_raw_parts(frame.data, frame.len) };
         let CallHeader { method, window, .. } = header;
@@ -411,10 +411,13 @@ impl Connection {
     fn end(&mut self, id: u64, reply: Reply) -> Outcome {
         let Some(open) = self.ledger.end(id) else { return Ok(()) };
         let not_run = matches!(reply.status, Status::TimedOut | Status::Overloaded);
-        self.conclude(id, match open.stopped {
-            Some(status) if !not_run => Reply::of(status),
-            _ => reply,
-        })
+        self.conclude(
+            id,
+            match open.stopped {
+                Some(status) if !not_run => Reply::of(status),
+                _ => reply,
+            },
+        )
     }
 
     /// Publishes or parks the final REPLY of a call that is not open any more.

@@ -4,9 +4,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use super::Server;
 use super::connection::Connection;
+use crate::Result;
 use crate::ring::raw::RawEndpoint;
 use crate::sys::socket::Set;
-use crate::Result;
 
 /// Which of a connection's descriptors the set has, and reports.
 #[derive(Debug, Default)]

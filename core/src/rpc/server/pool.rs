@@ -265,15 +265,21 @@ mod tests {
     #[test]
     fn a_client_alone_has_all_threads() {
         let mut queues = Queues::new();
-        (0..10).for_each(|n| drop(queues.push(1, n)));
+        for n in 0..10 {
+            queues.push(1, n);
+        }
         assert_eq!(order(&mut queues, 4), [1, 1, 1, 1]);
     }
 
     #[test]
     fn a_client_has_half_of_the_threads_while_others_wait() {
         let mut queues = Queues::new();
-        (0..10).for_each(|n| drop(queues.push(1, n)));
-        (0..10).for_each(|n| drop(queues.push(2, n)));
+        for n in 0..10 {
+            queues.push(1, n);
+        }
+        for n in 0..10 {
+            queues.push(2, n);
+        }
         assert_eq!(order(&mut queues, 5), [1, 2, 1, 2, 1]);
         // One of each ends: it is the other one's turn to have three.
         queues.ended(1);
@@ -299,7 +305,9 @@ mod tests {
         assert_eq!(queues.withdraw(1, first), None);
         assert_eq!(queues.pop(2), None);
         queues.ended(1);
-        (0..5).for_each(|n| drop(queues.push(7, n)));
+        for n in 0..5 {
+            queues.push(7, n);
+        }
         assert_eq!(queues.withdraw_all(7).len(), 5);
         assert!(queues.by_client.is_empty() && queues.order.is_empty());
     }

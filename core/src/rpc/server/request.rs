@@ -226,7 +226,11 @@ pub(super) struct Output<'a> {
 enum Body {
     None,
     /// In the ring's next frame: where its payload begins, where the body begins in it, and how long the body is.
-    Ring { to: *mut u8, start: usize, len: usize },
+    Ring {
+        to: *mut u8,
+        start: usize,
+        len: usize,
+    },
     Copy(Vec<u8>),
     TooLarge,
 }

@@ -472,7 +472,9 @@ impl Server {
         let mut shared = Shared { methods, pool, hub, draining: drain.is_some() };
         for Event { client, call, happened } in events.drain(..) {
             // Clients come in the order of their numbers.
-            let Ok(index) = connections.binary_search_by_key(&client, |connection| connection.peer.id) else { continue };
+            let Ok(index) = connections.binary_search_by_key(&client, |connection| connection.peer.id) else {
+                continue;
+            };
             if connections[index].happened(call, happened, &mut shared).is_err() {
                 connections.remove(index).let_go(shared.pool);
             }

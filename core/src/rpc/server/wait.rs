@@ -80,7 +80,8 @@ impl Server {
             sources.push(&mut door.listener);
         }
         // There may be no source at all while it drains.
-        let timeout = if sources.is_empty() { Some(timeout.map_or(POLL_INTERVAL, |t| t.min(POLL_INTERVAL))) } else { timeout };
+        let timeout =
+            if sources.is_empty() { Some(timeout.map_or(POLL_INTERVAL, |t| t.min(POLL_INTERVAL))) } else { timeout };
         let ready = match select.wait(&mut sources, timeout) {
             Ok(ready) => ready.to_vec(),
             Err(e) if e.kind() == ErrorKind::Interrupted => Vec::new(),
