@@ -127,18 +127,21 @@ fn what_waits_for_the_pool_ends_without_running() {
 #[test]
 fn a_call_whose_time_is_over_while_it_runs_is_cancelled() {
     let mut calls = None;
-    let server = Running::start(|server| server, |server| {
-        calls = Some(held(server));
-        server
-            .method(3, |request| {
-                assert!(request.remaining().unwrap() <= Duration::from_millis(1));
-                while !request.is_cancelled() {
-                    std::hint::spin_loop();
-                }
-                Ok("whatever")
-            })
-            .unwrap();
-    });
+    let server = Running::start(
+        |server| server,
+        |server| {
+            calls = Some(held(server));
+            server
+                .method(3, |request| {
+                    assert!(request.remaining().unwrap() <= Duration::from_millis(1));
+                    while !request.is_cancelled() {
+                        std::hint::spin_loop();
+                    }
+                    Ok("whatever")
+                })
+                .unwrap();
+        },
+    );
     let calls = calls.unwrap();
     let mut caller = server.caller();
     let id = caller.call_with(3, 1000, 0, b"inline");
@@ -163,7 +166,9 @@ fn bytes_beyond_the_limit_are_refused() {
             server.method(4, |_| Ok(vec![1; 1 << 14])).unwrap();
             server.pool(5, |_| Ok(vec![1; 1 << 14])).unwrap();
             server.stream(6, |_| Ok([Ok(vec![1; 10]), Ok(vec![1; 1 << 14]), Ok(vec![1; 10])])).unwrap();
-            server.method(8, |request| Ok(request.write_with(usize::MAX, |_| unreachable!("it can never be sent")))).unwrap();
+            server
+                .method(8, |request| Ok(request.write_with(usize::MAX, |_| unreachable!("it can never be sent"))))
+                .unwrap();
         },
     );
     let calls = calls.unwrap();
@@ -192,18 +197,21 @@ fn bytes_beyond_the_limit_are_refused() {
 fn a_stream_that_waits_for_credit_holds_no_thread_and_ends_when_it_is_cancelled() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
-    let server = Running::start(|server| server.threads(1), move |server| {
-        server
-            .pool_stream(1, move |_| {
-                let counted = counted.clone();
-                Ok((0u32..).map(move |n| {
-                    counted.fetch_add(1, Ordering::SeqCst);
-                    Ok(n.to_le_bytes())
-                }))
-            })
-            .unwrap();
-        server.pool(2, |_| Ok("free")).unwrap();
-    });
+    let server = Running::start(
+        |server| server.threads(1),
+        move |server| {
+            server
+                .pool_stream(1, move |_| {
+                    let counted = counted.clone();
+                    Ok((0u32..).map(move |n| {
+                        counted.fetch_add(1, Ordering::SeqCst);
+                        Ok(n.to_le_bytes())
+                    }))
+                })
+                .unwrap();
+            server.pool(2, |_| Ok("free")).unwrap();
+        },
+    );
     let mut caller = server.caller();
     let stream = caller.call_with(1, 0, 2, b"");
     for n in 0..2u32 {
@@ -281,15 +289,6 @@ fn the_pool_serves_one_client_after_another() {
     assert_eq!(two.reply().id(), 2, "its call waits");
     gate.go_on.send(()).unwrap();
     assert_eq!(gate.begun().1, b"two", "before the eight that wait longer");
-    two.call(2, b"two again");
-    two.call(METHOD_PING, b"");
-    assert_eq!(two.reply().id(), 4);
-    // Each has its half.
-    gate.go_on.send(()).unwrap();
-    gate.go_on.send(()).unwrap();
-    let mut next = [gate.begun().1, gate.begun().1];
-    next.sort();
-    assert_eq!(next, [b"one".to_vec(), b"two again".to_vec()]);
     drop(gate.go_on);
 }
 
@@ -316,6 +315,8 @@ fn a_round_takes_a_bounded_number_of_frames_from_one_client() {
         two.call(1, b"");
         made.send(()).unwrap();
         assert_eq!(two.reply().head(), (1, false, 0));
+        // Not gone before all of its calls are served.
+        one
     });
     while server.clients() < 2 {
         let _ = server.run_timeout(Duration::ZERO);
@@ -430,8 +431,8 @@ fn an_event_loop_serves_by_one_descriptor() {
         // Replies that wait for room, and a call whose time is over.
         let mut caller = Caller::connect(&path);
         for _ in 0..20 {
-        caller.call(7, &[1; 3000]);
-    }
+            caller.call(7, &[1; 3000]);
+        }
         (1..=20).for_each(|id| assert_eq!(caller.reply().head(), (id, false, 0)));
         drop(caller);
         stopper.shutdown(LONG);

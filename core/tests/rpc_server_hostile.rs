@@ -140,17 +140,14 @@ fn any_number_of_open_calls_begins_only_as_many_as_are_allowed() {
 fn one_that_never_reads_its_replies_stops_itself_and_loses_nothing() {
     beside_an_honest_client(1000, 1 << 14, |path, _| {
         let mut caller = Caller::connect(path);
-        // Both rings fill up: replies are parked until `max_bytes`, then they are too large, then requests stay where they are.
+        // The ring fills up, then replies are parked until `max_bytes`, then they are too large, and the server reads on, as far as
+        // calls may be in flight.
         let body = [7; 500];
-        let mut silent = 0;
-        while silent < 20 {
-            if caller.try_call(7, 0, &body) {
-                silent = 0;
-            } else {
-                silent += 1;
-                std::thread::sleep(Duration::from_millis(1));
-            }
+        for _ in 0..1000 {
+            caller.call(7, &body);
         }
+        // Now requests stay where they are, until that ring is full too.
+        eventually("both rings are full", || !caller.try_call(7, 0, &body));
         let mut open: std::collections::BTreeSet<u64> = (1..=caller.last).collect();
         let mut replies = [0; 9];
         while !open.is_empty() {

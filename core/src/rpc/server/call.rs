@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::hub::{Event, Happened, Hub};
 use super::ledger::Reply;
 use super::request::{Fault, IntoReply, Output, Request};
+use super::streams::guarded;
 use crate::bus::Place;
 use crate::many::Peer;
 use crate::rpc::Status;
@@ -61,7 +62,8 @@ impl CallState {
             self.stopped.store(true, Ordering::Relaxed);
             std::mem::take(&mut inner.on_stop)
         };
-        on_stop.into_iter().for_each(|call| call());
+        // One that panics keeps no other from being told.
+        on_stop.into_iter().for_each(|call| drop(guarded(call)));
         self.tell();
     }
 
@@ -79,7 +81,7 @@ impl CallState {
         self.changed.notify_all();
         wakers.into_iter().for_each(Waker::wake);
         if let Some(on_change) = on_change {
-            on_change();
+            drop(guarded(|| on_change()));
         }
     }
 
@@ -331,7 +333,9 @@ impl Call {
     pub fn answer_with<R: IntoReply>(mut self, outcome: std::result::Result<R, Fault>) {
         let mut request = self.request();
         request.set_reply_meta(&self.reply_meta);
-        let outcome = outcome.map(|reply| drop(reply.write_to(&mut request)));
+        let outcome = outcome.map(|reply| {
+            reply.write_to(&mut request);
+        });
         let reply = request.output.into_reply(outcome);
         self.answer(Happened::Reply(reply));
     }

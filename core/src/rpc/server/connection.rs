@@ -246,7 +246,12 @@ impl Connection {
             Handler::Inline(run) => {
                 let mut request = request(Output::copied(self.sender.max_message_len()));
                 let ran = guarded(|| run(&mut request));
-                let reply = ran.map(|outcome| request.output.into_reply(outcome)).unwrap_or_else(|failed| failed);
+                let is_late = deadline.is_some_and(|at| at <= Instant::now());
+                let reply = match ran {
+                    _ if is_late => Reply::of(Status::Cancelled),
+                    Err(failed) => failed,
+                    Ok(outcome) => request.output.into_reply(outcome),
+                };
                 self.only_element(id, reply)
             }
             Handler::Stream(_) | Handler::PoolStream(_) if window == 0 => {

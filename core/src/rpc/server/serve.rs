@@ -175,7 +175,11 @@ impl Server {
         key: impl MethodKey,
         mut handler: impl FnMut(&mut Request<'_>) -> Result<R, Fault> + Send + 'static,
     ) -> Result<()> {
-        let run = move |request: &mut Request<'_>| handler(request).map(|reply| drop(reply.write_to(request)));
+        let run = move |request: &mut Request<'_>| {
+            handler(request).map(|reply| {
+                reply.write_to(request);
+            })
+        };
         self.methods.add(&key, Handler::Inline(Box::new(run)))
     }
 
@@ -189,7 +193,11 @@ impl Server {
         key: impl MethodKey,
         handler: impl Fn(&mut Request<'_>) -> Result<R, Fault> + Send + Sync + 'static,
     ) -> Result<()> {
-        let run = move |request: &mut Request<'_>| handler(request).map(|reply| drop(reply.write_to(request)));
+        let run = move |request: &mut Request<'_>| {
+            handler(request).map(|reply| {
+                reply.write_to(request);
+            })
+        };
         self.methods.add(&key, Handler::Pool(Arc::new(run)))
     }
 
