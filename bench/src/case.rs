@@ -54,7 +54,12 @@ pub enum Test {
     WakeAll,
     /// A stream from `threads` producers at once to one reader, which reads every byte.
     Producers,
+    /// A request of [`REQUEST`] bytes there and a reply of `size` bytes back, up to `batch` of them under way.
+    Call,
 }
+
+/// Bytes of a request of [`Test::Call`].
+pub const REQUEST: usize = 32;
 
 /// How the sides wait (`rtt`, `wake`, `paced`, …) or publish (`one-way`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -155,6 +160,7 @@ impl Test {
             Self::Latest => "latest",
             Self::WakeAll => "wake-all",
             Self::Producers => "producers",
+            Self::Call => "call",
         }
     }
 

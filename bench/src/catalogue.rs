@@ -65,6 +65,7 @@ pub fn catalogue(peers: Option<&Path>) -> Result<Catalogue> {
     let elsewhere = [
         plan::PEERS,
         plan::FANS,
+        plan::CALLERS,
         plan::PYTHON,
         plan::PYTHON_OTHERS,
         plan::PYTHON_FANS,

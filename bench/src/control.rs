@@ -14,7 +14,7 @@ pub(crate) const SAMPLES_MAX: u64 = 1 << 14;
 
 /// The most samples of one burst: where the leading process takes them, they need not fit here.
 pub(crate) fn samples_max(test: Test) -> u64 {
-    if matches!(test, Test::Rtt | Test::Pauses) { 16 * SAMPLES_MAX } else { SAMPLES_MAX }
+    if matches!(test, Test::Rtt | Test::Pauses | Test::Call) { 16 * SAMPLES_MAX } else { SAMPLES_MAX }
 }
 
 const SAMPLES: usize = 4096;

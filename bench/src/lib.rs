@@ -55,12 +55,13 @@ mod text;
 mod usage;
 pub mod worker;
 
-pub use case::{Burst, Mode, Test};
+pub use case::{Burst, Mode, REQUEST, Test};
 pub use catalogue::{Available, Catalogue, Listed, catalogue};
 pub use channel::{About, Channel, End, Finish, Kind, Mechanism, Prepared, Setup, fill, sum, sum_of, verify};
 pub use compare::{Change, Comparison, LEAST, compare, read_report};
 pub use control::Control;
 pub use demo::{Demo, DemoRow, demo_table};
+pub use loops::RoundTrips;
 pub use machine::{Machine, Pinned};
 pub use mechanism::Bystander;
 pub use one::{One, Single, run_one};

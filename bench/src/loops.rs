@@ -1,6 +1,6 @@
 //! The tests, the same over every [`Channel`]. Nothing here allocates while it is measured.
 
-use crate::case::{Burst, Test};
+use crate::case::{Burst, REQUEST, Test};
 use crate::channel::{Channel, DAMAGED, End, fill, sum, sum_of, verify};
 use crate::control::Control;
 use crate::{Result, clock};
@@ -17,6 +17,7 @@ impl<C: Channel> End for C {
         let work = Work { burst, control };
         match burst.test {
             Test::Rtt => work.ping(self, samples),
+            Test::Call => work.call(self, samples),
             Test::OneWay if burst.smallest != burst.size => work.send_mixed(self),
             Test::OneWay => work.send_stream(self),
             Test::Wake => work.wake(self),
@@ -39,6 +40,7 @@ impl<C: Channel> End for C {
         let work = Work { burst, control };
         match burst.test {
             Test::Rtt => work.echo(self),
+            Test::Call => work.answer(self),
             Test::OneWay if burst.smallest != burst.size => work.receive_mixed(self),
             Test::OneWay => work.receive_stream(self),
             Test::Wake => work.sleep(self),
@@ -97,6 +99,37 @@ impl Work<'_> {
             channel.send(size, true, |bytes| fill(bytes, n))?;
         }
         verify(total, size, count)
+    }
+
+    /// A channel has no calls: what the messages of calls cost by themselves.
+    #[inline(never)]
+    fn call(&self, channel: &mut impl Channel, samples: &mut Vec<u64>) -> Result<()> {
+        let Burst { size, count, batch, .. } = *self.burst;
+        let under_way = u64::from(batch).min(count);
+        let mut total = 0u64;
+        let mut round_trips = RoundTrips::new(self.burst.group);
+        for n in 0..under_way {
+            channel.send(REQUEST, true, |bytes| fill(bytes, n))?;
+        }
+        for n in 0..count {
+            channel.receive(size, 1, |bytes| total = total.wrapping_add(sum(bytes)))?;
+            round_trips.passed(samples);
+            if n + under_way < count {
+                channel.send(REQUEST, true, |bytes| fill(bytes, n + under_way))?;
+            }
+        }
+        verify(total, size, count)
+    }
+
+    #[inline(never)]
+    fn answer(&self, channel: &mut impl Channel) -> Result<()> {
+        let Burst { size, count, .. } = *self.burst;
+        let mut total = 0u64;
+        for n in 0..count {
+            channel.receive(REQUEST, 1, |bytes| total = total.wrapping_add(sum(bytes)))?;
+            channel.send(size, true, |bytes| fill(bytes, n))?;
+        }
+        verify(total, REQUEST, count)
     }
 
     #[inline(never)]
@@ -294,6 +327,32 @@ fn spin(ticks: u64) {
 fn pause(n: u64, gap: u64) -> u64 {
     let random = n.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     ((u128::from(random) * u128::from(gap)) >> 32) as u64
+}
+
+/// A time stamp for every `group` replies.
+pub struct RoundTrips {
+    group: u32,
+    left: u32,
+    last: u64,
+}
+
+impl RoundTrips {
+    /// The first of them begins now.
+    pub fn new(group: u32) -> Self {
+        Self { group, left: group, last: clock::now() }
+    }
+
+    /// A reply is there.
+    #[inline(always)]
+    pub fn passed(&mut self, samples: &mut Vec<u64>) {
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = self.group;
+            let now = clock::now();
+            samples.push(now - self.last);
+            self.last = now;
+        }
+    }
 }
 
 /// A time stamp for every `group` messages of a stream, from the first message's arrival.

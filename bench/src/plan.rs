@@ -9,12 +9,14 @@ mod csharp;
 mod jvm;
 mod node;
 mod pool;
+mod rpc;
 mod topic;
 
 pub(crate) use csharp::CSHARP;
 pub(crate) use jvm::JVM;
 pub(crate) use node::NODE;
 pub(crate) use pool::POOLS;
+pub(crate) use rpc::CALLERS;
 pub(crate) use topic::{FANS, PYTHON_FANS};
 
 /// How much is measured.
@@ -107,6 +109,7 @@ pub(crate) fn groups(plan: Plan) -> Vec<GroupPlan> {
         groups.push(pauses(full));
         groups.extend(labour());
         groups.extend(topic::groups());
+        groups.extend(rpc::groups());
         groups.extend(python());
         groups.extend(node::groups());
         groups.extend(jvm::groups());
@@ -360,6 +363,8 @@ fn of(test: Test, mode: Mode, size: usize) -> Burst {
     let (count, group) = match (test, mode) {
         // The counter of some machines ticks every 10 ns only.
         (Test::Rtt, Mode::Spin) => (1000, 10),
+        (Test::Call, Mode::Spin) if size <= 1024 => (1000, 10),
+        (Test::Call, Mode::Hybrid) => (1000, 10),
         (Test::Publish | Test::Latest, _) => (4096, 256),
         (Test::OneWay | Test::Readers | Test::Lapped | Test::Producers, _) => match size {
             ..=256 => (4096, 256),

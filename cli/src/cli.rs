@@ -4,7 +4,9 @@ use clap::{Parser, Subcommand};
 
 use ramway_cli::color::Color;
 
-use crate::{bench, clean, completions, demo, doctor, inspect, ls, publish, recv, send, subscribe, unlink};
+use crate::{
+    bench, call, clean, completions, demo, doctor, inspect, ls, publish, recv, send, serve, subscribe, unlink,
+};
 
 const ABOUT: &str = "Moves data between the processes of one machine through shared memory.";
 
@@ -21,6 +23,7 @@ Exit codes:
     7  the name or the role is taken
     8  not enough memory or space
     9  not a Ramway segment, of another version, or corrupt
+   10  the server ended the call with an error (`ramway call`)
   130  interrupted by Ctrl-C (143: by SIGTERM)
 
 Environment:
@@ -34,6 +37,7 @@ Examples:
   tail -f log | ramway send --lines log   each line one message
   tail -f log | ramway pub --lines news   the same for any number of receivers:
   ramway sub news --format lines
+  ramway call store Store.Get --data key  one call of an RPC server's method
   ramway ls                               segments, listeners, buses; who is attached
   ramway doctor                           what this machine can do";
 
@@ -62,6 +66,10 @@ pub enum Command {
     Pub(publish::Args),
     /// Receive what is published to a named topic
     Sub(subscribe::Args),
+    /// Call a method of an RPC server
+    Call(call::Args),
+    /// Serve RPC calls by a command, for trials
+    Serve(serve::Args),
     /// List segments, listeners and live buses, and who is attached
     Ls(ls::Args),
     /// Show a segment's header, decoded

@@ -27,6 +27,9 @@ pub const NO_SPACE: u8 = 8;
 /// Not a Ramway segment, or one that cannot be read.
 pub const NOT_USABLE: u8 = 9;
 
+/// The server ended a call with an error.
+pub const CALL_FAILED: u8 = 10;
+
 /// Why a subcommand ends early.
 #[derive(Debug)]
 pub struct Failure {

@@ -5,6 +5,7 @@
 //! [`units`] (sizes and durations), [`interrupt`] (Ctrl-C), [`standard`] (closed descriptors) and [`progress`].
 
 mod bench;
+mod call;
 mod clean;
 mod cli;
 mod completions;
@@ -20,6 +21,7 @@ mod publish;
 mod recv;
 mod ring;
 mod send;
+mod serve;
 mod subscribe;
 mod topic;
 mod unlink;
@@ -36,7 +38,10 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> failure::Outcome {
     // The others say there what they have done; these where their bytes go or come from is a file.
-    if !matches!(cli.command, Command::Send(_) | Command::Recv(_) | Command::Pub(_) | Command::Sub(_)) {
+    if !matches!(
+        cli.command,
+        Command::Send(_) | Command::Recv(_) | Command::Pub(_) | Command::Sub(_) | Command::Call(_)
+    ) {
         standard::output()?;
     }
     match cli.command {
@@ -44,6 +49,8 @@ fn run(cli: Cli) -> failure::Outcome {
         Command::Recv(args) => recv::run(&args),
         Command::Pub(args) => publish::run(&args),
         Command::Sub(args) => subscribe::run(&args),
+        Command::Call(args) => call::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Ls(args) => ls::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Clean(args) => clean::run(&args),

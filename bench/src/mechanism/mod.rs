@@ -21,6 +21,7 @@ mod raw_flag;
 mod region;
 mod ring;
 mod ring_disk;
+mod rpc;
 mod select;
 mod seq_cst;
 mod seqlock;
@@ -55,6 +56,7 @@ pub(crate) static ALL: &[&dyn Mechanism] = &[
     &bus::BusPair,
     &bus_c::BusC,
     &bus_tokio::BusTokio,
+    &rpc::Rpc,
     &region::Notification,
     &topic::Topics,
     &topic_fan::READERS,

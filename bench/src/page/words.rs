@@ -32,6 +32,10 @@ pub(super) fn sentence(group: &Group) -> String {
             "Time per message of a stream that one side writes and the other reads, from the first send until the last \
              byte is read and checked."
         }
+        Test::Call => {
+            "A request of 32 B there and its reply back. With several calls under way it is the time from one reply to the next, else the \
+             next call begins when the reply is there, so a stall delays what follows instead of being counted again."
+        }
         Test::Wake => "From just before the wake-up call to the sleeper running.",
         Test::Paced => {
             let gap = span(group.gap_ns);
@@ -138,6 +142,7 @@ fn fan(group: &Group, span: &dyn Fn(u64) -> String) -> String {
 pub(super) fn family(test: Test) -> &'static str {
     match test {
         Test::Rtt => "Round trip",
+        Test::Call => "Calls",
         Test::OneWay => "One way",
         Test::Wake | Test::Paced | Test::Bursty | Test::Pauses | Test::Idle => "Waiting",
         Test::Readers | Test::Publish | Test::Lapped | Test::Latest | Test::WakeAll => "One to many",

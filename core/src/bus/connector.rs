@@ -90,6 +90,7 @@ impl Connector {
     #[doc(hidden)]
     pub fn connect_while(&self, mut go_on: impl FnMut() -> bool) -> Result<Bus> {
         let shown = self.name.to_string_lossy();
+        let what = if self.features == RPC_FEATURES { "RPC server" } else { "bus" };
         let deadline = Instant::now().checked_add(self.timeout);
         let mut attempts = Attempts::new(CONNECT_PAUSE_MIN);
         loop {
@@ -97,11 +98,11 @@ impl Connector {
             let missed = match self.attempt(early, deadline, &mut go_on) {
                 Ok(Step::Done(bus)) => return Ok(*bus),
                 Ok(Step::Retry(error)) => error,
-                Err(e) => return Err(e.context(format_args!("connecting to the bus '{shown}'"))),
+                Err(e) => return Err(e.context(format_args!("connecting to the {what} '{shown}'"))),
             };
             attempts.again(self.timeout, missed, &mut go_on).map_err(|e| match e.kind() {
-                ErrorKind::Interrupted => e.context(format_args!("connecting to the bus '{shown}'")),
-                _ => e.context(format_args!("connecting to the bus '{shown}' for {:?}", self.timeout)),
+                ErrorKind::Interrupted => e.context(format_args!("connecting to the {what} '{shown}'")),
+                _ => e.context(format_args!("connecting to the {what} '{shown}' for {:?}", self.timeout)),
             })?;
         }
     }

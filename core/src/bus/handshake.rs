@@ -84,7 +84,16 @@ fn decode(bytes: &[u8; HANDSHAKE_SIZE], expected: Type, features: u32) -> Result
     }
     let (major, kind, status) = (u16_at(HANDSHAKE_OFF_MAJOR), u32_at(HANDSHAKE_OFF_TYPE), u32_at(HANDSHAKE_OFF_STATUS));
     if kind == Type::Refuse as u32 && expected == Type::Welcome {
-        return Err(from_status(status, "the listener refused"));
+        let error = from_status(status, "the listener refused");
+        if error.kind() != ErrorKind::AbiMismatch {
+            return Err(error);
+        }
+        let (its, ours) =
+            if features == RPC_FEATURES { ("a plain bus's", "an RPC client") } else { ("an RPC's", "a plain bus") };
+        let text = format!(
+            "the listener refused (AbiMismatch): it is {its}, and this side is {ours}; or its version is another"
+        );
+        return Err(Error::new(ErrorKind::AbiMismatch, text));
     }
     if major != HANDSHAKE_MAJOR {
         return mismatch(format!("the other side speaks version {major} of the handshake, this one {HANDSHAKE_MAJOR}"));

@@ -20,5 +20,7 @@ pub use frame::method_id;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
 pub use server::TaskRequest;
-pub use server::{Call, Cancellation, Fault, IntoReply, MethodKey, Request, Server, ServerBuilder, Stopper, Written};
+pub use server::{
+    AnyMethod, Call, Cancellation, Fault, IntoReply, MethodKey, Request, Server, ServerBuilder, Stopper, Written,
+};
 pub use status::{CallError, CallResult, Status};

@@ -5,6 +5,7 @@
 
 mod fan;
 mod producers;
+mod rpc;
 
 use core::mem::MaybeUninit;
 use fan::Topic;
@@ -177,7 +178,7 @@ fn main() {
         OneToMany(Topic::Blackboard),
     ];
     let producers = ManyToOne(producers::Producers);
-    match ramway_bench::child_main(&[&Iceoryx2, &fans[0], &fans[1], &fans[2], &fans[3], &producers]) {
+    match ramway_bench::child_main(&[&Iceoryx2, &fans[0], &fans[1], &fans[2], &fans[3], &producers, &rpc::Rpc]) {
         Some(code) => std::process::exit(code),
         None => eprintln!("a worker of `ramway bench`, which starts it"),
     }

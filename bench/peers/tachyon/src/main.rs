@@ -4,6 +4,8 @@
 //! (`set_polling_mode`), which spares the sender a fence per flush; otherwise it spins `HYBRID` times and sleeps.
 //! `tachyon-default` is the same without that call, which is what a user has who does not know it.
 
+mod rpc;
+
 use ramway_bench::{About, Burst, Channel, End, Failure, Kind, Mechanism, Mode, Prepared, Setup};
 use std::time::{Duration, Instant};
 use tachyon_ipc::{Bus, TachyonError};
@@ -156,7 +158,7 @@ impl Channel for Pair {
 }
 
 fn main() {
-    let peers: [&dyn Mechanism; 2] = [&Tachyon { says_so: true }, &Tachyon { says_so: false }];
+    let peers: [&dyn Mechanism; 3] = [&Tachyon { says_so: true }, &Tachyon { says_so: false }, &rpc::Rpc];
     match ramway_bench::child_main(&peers) {
         Some(code) => std::process::exit(code),
         None => eprintln!("a worker of `ramway bench`, which starts it"),

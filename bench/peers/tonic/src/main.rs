@@ -3,6 +3,8 @@
 //! thread, which moves the bytes; the thread that measures hands over and takes messages, and sleeps meanwhile. Windows
 //! and frames are as large as what is sent; without a copy where it offers that (`Bytes`).
 
+mod unary;
+
 use bytes::{Bytes, BytesMut};
 use ramway_bench::{About, Burst, Channel, End, Failure, Kind, Mechanism, Mode, Prepared, Setup};
 use std::future::{Future, poll_fn};
@@ -35,6 +37,7 @@ pub struct Message {
 #[allow(missing_docs)]
 mod generated {
     include!(concat!(env!("OUT_DIR"), "/bench.Peer.rs"));
+    include!(concat!(env!("OUT_DIR"), "/bench.Answers.rs"));
 }
 use generated::{peer_client::PeerClient, peer_server};
 
@@ -205,7 +208,7 @@ impl Channel for Pair {
 }
 
 fn main() {
-    match ramway_bench::child_main(&[&Tonic]) {
+    match ramway_bench::child_main(&[&Tonic, &unary::Unary]) {
         Some(code) => std::process::exit(code),
         None => eprintln!("a worker of `ramway bench`, which starts it"),
     }

@@ -5,6 +5,7 @@
 
 mod fan;
 mod poll;
+mod rpc;
 
 use ramway_bench::fan::{ManyToOne, OneToMany};
 use ramway_bench::{About, Burst, Channel, End, Failure, Kind, Mechanism, Mode, Prepared, Setup};
@@ -113,7 +114,7 @@ fn main() {
     let fans = [fan::PubSub::Default, fan::PubSub::NoDrop, fan::PubSub::Conflate].map(OneToMany);
     let polled = (poll::Polled::<16>, poll::Polled::<128>);
     let producers = ManyToOne(fan::Producers);
-    match ramway_bench::child_main(&[&Zmq, &fans[0], &fans[1], &fans[2], &polled.0, &polled.1, &producers]) {
+    match ramway_bench::child_main(&[&Zmq, &fans[0], &fans[1], &fans[2], &polled.0, &polled.1, &producers, &rpc::Rpc]) {
         Some(code) => std::process::exit(code),
         None => eprintln!("a worker of `ramway bench`, which starts it"),
     }

@@ -70,7 +70,14 @@ impl ClientConnector {
     /// `AbiMismatch` where a plain [`Listener`](crate::Listener) is; `Busy` if the server has as many clients as it takes;
     /// else as for [`Connector::connect`](crate::Connector::connect).
     pub fn connect(&self) -> Result<Client> {
-        self.connect_raw(|| true).map(Client::new)
+        self.connect_while(|| true)
+    }
+
+    /// [`connect`](Self::connect) for programs that handle signals or cancelling: asks `go_on` at least every 100 ms, and gives
+    /// `Interrupted` once it says no.
+    #[doc(hidden)]
+    pub fn connect_while(&self, go_on: impl FnMut() -> bool) -> Result<Client> {
+        self.connect_raw(go_on).map(Client::new)
     }
 
     /// For bindings: asks `go_on` at least every 100 ms, and gives `Interrupted` once it says no.

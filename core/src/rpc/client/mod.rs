@@ -177,7 +177,15 @@ impl Client {
     /// # Errors
     /// As for [`call`](Self::call).
     pub fn describe(&mut self) -> CallResult<Vec<MethodInfo>> {
-        MethodInfo::parse(self.call(crate::facts::METHOD_DESCRIBE, &[])?.body())
+        self.describe_with(&CallOptions::new())
+    }
+
+    /// [`describe`](Self::describe) with a time limit.
+    ///
+    /// # Errors
+    /// As for [`call_with`](Self::call_with).
+    pub fn describe_with(&mut self, options: &CallOptions<'_>) -> CallResult<Vec<MethodInfo>> {
+        MethodInfo::parse(self.call_with(crate::facts::METHOD_DESCRIBE, &[], options)?.body())
     }
 
     /// How many calls the server lets this client have in flight. Those beyond wait in the client, in their order.

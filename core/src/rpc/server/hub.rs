@@ -132,7 +132,8 @@ impl Hub {
     }
 
     pub(super) fn take_interrupt(&self) -> bool {
-        self.interrupt.swap(false, Ordering::SeqCst)
+        // A look first: asked for in each round, and a swap is a fence.
+        self.interrupt.load(Ordering::Relaxed) && self.interrupt.swap(false, Ordering::SeqCst)
     }
 
     /// Whether the server may sleep; it has to say when it does no more.

@@ -29,6 +29,35 @@ pub(super) enum Handler {
 pub trait MethodKey {
     /// The number and the name.
     fn number_and_name(&self) -> (u32, Option<&str>);
+
+    /// Whether it stands for [every method](AnyMethod) that has no handler of its own.
+    #[doc(hidden)]
+    fn is_any(&self) -> bool {
+        false
+    }
+}
+
+/// In place of a number: the handler of every method that has none of its own, for gateways and proxies. The server's description
+/// does not have it.
+///
+/// ```
+/// # fn main() -> ramway::Result<()> {
+/// # let name = format!("/dev/shm/ramway-doc-rpc-any-{}.sock", std::process::id());
+/// # let mut server = ramway::rpc::Server::bind(&name)?;
+/// server.method(ramway::rpc::AnyMethod, |request| Ok(request.method().to_le_bytes()))?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnyMethod;
+
+impl MethodKey for AnyMethod {
+    fn number_and_name(&self) -> (u32, Option<&str>) {
+        (0, None)
+    }
+
+    fn is_any(&self) -> bool {
+        true
+    }
 }
 
 impl MethodKey for u32 {
@@ -55,12 +84,24 @@ pub(super) struct Method {
     pub(super) handler: Handler,
 }
 
-/// In the order of their numbers.
 #[derive(Default)]
-pub(super) struct Methods(Vec<Method>);
+pub(super) struct Methods {
+    /// In the order of their numbers.
+    by_number: Vec<Method>,
+    /// Of every other number.
+    any: Option<Handler>,
+}
 
 impl Methods {
     pub(super) fn add(&mut self, key: &impl MethodKey, handler: Handler) -> Result<()> {
+        if key.is_any() {
+            if self.any.is_some() {
+                let text = "the server has a handler for any method already: expected one at most";
+                return Err(Error::new(ErrorKind::AlreadyExists, text));
+            }
+            self.any = Some(handler);
+            return Ok(());
+        }
         let (number, name) = key.number_and_name();
         if number >= METHOD_RESERVED {
             let text =
@@ -73,9 +114,9 @@ impl Methods {
             let text = format!("the method name {name:?}: expected one without control characters");
             return Err(Error::new(ErrorKind::InvalidArgument, text));
         }
-        match self.0.binary_search_by_key(&number, |method| method.number) {
+        match self.by_number.binary_search_by_key(&number, |method| method.number) {
             Ok(at) => {
-                let other = self.0[at].name.as_deref().map_or(String::new(), |name| format!(" ('{name}')"));
+                let other = self.by_number[at].name.as_deref().map_or(String::new(), |name| format!(" ('{name}')"));
                 let new = name.map_or(String::new(), |name| format!(" for '{name}'"));
                 let text = format!(
                     "the server has a method {number}{other} already: expected another number{new}; give one of the two a number \
@@ -84,7 +125,7 @@ impl Methods {
                 Err(Error::new(ErrorKind::AlreadyExists, text))
             }
             Err(at) => {
-                self.0.insert(at, Method { number, name: name.map(String::from), handler });
+                self.by_number.insert(at, Method { number, name: name.map(String::from), handler });
                 Ok(())
             }
         }
@@ -92,14 +133,16 @@ impl Methods {
 
     #[inline]
     pub(super) fn find(&mut self, number: u32) -> Option<&mut Handler> {
-        let at = self.0.binary_search_by_key(&number, |method| method.number).ok()?;
-        Some(&mut self.0[at].handler)
+        match self.by_number.binary_search_by_key(&number, |method| method.number) {
+            Ok(at) => Some(&mut self.by_number[at].handler),
+            Err(_) => self.any.as_mut(),
+        }
     }
 
     /// A line for each: its number, and its name if it has one.
     pub(super) fn describe(&self) -> String {
         let mut lines = String::new();
-        for Method { number, name, .. } in &self.0 {
+        for Method { number, name, .. } in &self.by_number {
             let _ = match name {
                 Some(name) => writeln!(lines, "{number} {name}"),
                 None => writeln!(lines, "{number}"),
@@ -138,6 +181,9 @@ mod tests {
         ] {
             assert_eq!(methods.add(&key, inline()).unwrap_err().kind(), kind);
         }
+        methods.add(&AnyMethod, inline()).unwrap();
+        assert_eq!(methods.add(&AnyMethod, inline()).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert!(methods.find(8).is_some());
         assert_eq!(methods.describe(), "7\n");
     }
 }

@@ -26,7 +26,7 @@ mod wait;
 
 pub use builder::ServerBuilder;
 pub use call::{Call, Cancellation};
-pub use methods::MethodKey;
+pub use methods::{AnyMethod, MethodKey};
 pub use request::{Fault, IntoReply, Request, Written};
 pub use serve::{Server, Stopper};
 #[cfg(feature = "tokio")]

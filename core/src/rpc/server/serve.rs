@@ -309,6 +309,11 @@ impl Server {
         self.run()
     }
 
+    /// How the server waits from now on; see [`ServerBuilder::wait_policy`].
+    pub fn set_wait_policy(&mut self, policy: WaitPolicy) {
+        self.policy = policy;
+    }
+
     /// What ends [`run`](Self::run) from another thread or a signal handler.
     pub fn stopper(&self) -> Stopper {
         Stopper { hub: self.hub.clone() }
@@ -419,6 +424,24 @@ impl Server {
             self.drain();
         }
         Ok(busy)
+    }
+
+    /// Serves one client without looking at anything else. False: a round has to follow, because more clients than this one have
+    /// something, or it is gone.
+    #[inline]
+    pub(super) fn serve_alone(&mut self, index: usize) -> bool {
+        if self.drain.is_some() {
+            return false;
+        }
+        let Self { connections, methods, pool, hub, .. } = self;
+        let mut shared = Shared { methods, pool, hub, draining: false };
+        match connections[index].serve(&mut shared, false) {
+            Ok(_) => connections.len() == 1 || !connections.iter_mut().skip(index + 1).any(Connection::peek),
+            Err(_) => {
+                connections.remove(index).let_go(pool);
+                false
+            }
+        }
     }
 
     fn take_new(&mut self) -> Result<()> {

@@ -11,11 +11,31 @@ use crate::sys::clock;
 use crate::wait::{POLL_INTERVAL, WaitPolicy};
 use crate::{ErrorKind, Result, Room};
 
+/// How often one client is served between two rounds: each time follows a wait of up to [`SPIN_MAX`], and a round is what looks at
+/// deadlines and new clients.
+const SERVED_ALONE: u32 = 16;
+
+/// What polling has found.
+enum Found {
+    Nothing,
+    /// From other threads.
+    News,
+    /// The first client that has something.
+    Client(usize),
+}
+
 impl Server {
     /// Waits until there may be something to do, at most until `deadline`.
     pub(super) fn wait(&mut self, deadline: Option<Instant>) -> Result<()> {
-        if self.spin() {
-            return Ok(());
+        // One that makes a call after the other is served where it is found: a round over all the others would be most of the
+        // time that its call takes.
+        let mut served = 0;
+        loop {
+            match self.spin() {
+                Found::Nothing => break,
+                Found::Client(index) if served < SERVED_ALONE && self.serve_alone(index) => served += 1,
+                Found::Client(_) | Found::News => return Ok(()),
+            }
         }
         if self.policy == WaitPolicy::Spin {
             // The next round looks at the rest: clocks, new clients, and whether the others live.
@@ -33,24 +53,27 @@ impl Server {
         outcome
     }
 
-    /// Polls for a bounded time. True if there is something to do.
-    fn spin(&mut self) -> bool {
+    /// Polls for a bounded time.
+    fn spin(&mut self) -> Found {
         let polls = match self.policy {
             WaitPolicy::Spin => true,
             WaitPolicy::Hybrid => clock::cpus_online() > 1,
             WaitPolicy::Block => false,
         };
         if !polls {
-            return false;
+            return Found::Nothing;
         }
         let passes = (SPIN_MAX / (self.connections.len() as u32 + 1)).max(1);
         for _ in 0..passes {
-            if self.hub.has_news() || self.connections.iter_mut().any(Connection::peek) {
-                return true;
+            if self.hub.has_news() {
+                return Found::News;
+            }
+            if let Some(index) = self.connections.iter_mut().position(Connection::peek) {
+                return Found::Client(index);
             }
             spin_hint();
         }
-        false
+        Found::Nothing
     }
 
     fn wait_by_words(&mut self, timeout: Option<Duration>) -> Result<()> {
