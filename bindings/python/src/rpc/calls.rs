@@ -52,7 +52,7 @@ fn is_done(future: &Bound<'_, PyAny>) -> PyResult<bool> {
 #[pymethods]
 impl Calls {
     /// Makes a call for a future of the event loop; with None its reply is a stream.
-    #[allow(clippy::too_many_arguments, reason = "they are Python's")]
+    #[allow(clippy::too_many_arguments)] // Python's keywords.
     #[pyo3(signature = (method, body, timeout, meta, future, window))]
     fn begin(
         &self,
