@@ -298,7 +298,7 @@ def test_closing_ends_the_calls_of_other_threads() -> None:
     with store(threads=4) as (kept, client):
         threads = [Thread(lambda: client.call(5)) for _ in range(3)]
         kept.wait_begun(3)
-        pending, stream = client.start(1), client.stream(4, b"9")
+        pending, stream = client.start(5), client.stream(5)
         client.close()
         for thread in threads:
             with pytest.raises(ramway.ClosedError) as closed:
