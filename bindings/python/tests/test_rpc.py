@@ -532,13 +532,13 @@ def test_nothing_is_left_behind() -> None:
         counts = []
         for _ in range(4):
             counts.append(sys.getallocatedblocks())
-            work(50)
+            work(100)
             client.call(1, body)
             assert all(value() is None for value in returned)
             returned.clear()
             gc.collect()
-        # One object that each round leaves behind would be 50 of them, each time.
-        assert min(after - before for before, after in pairwise(counts)) < 40, counts
+        # One object that each round leaves behind would be 100 of them, each time; the interpreter's own come and go.
+        assert min(after - before for before, after in pairwise(counts)) < 90, counts
         assert sys.getrefcount(body) == references
 
 

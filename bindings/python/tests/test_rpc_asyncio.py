@@ -459,10 +459,10 @@ def test_nothing_is_left_behind(kind: str) -> None:
             await work(20)
             counts = [await blocks()]
             for _ in range(3):
-                await work(50)
+                await work(100)
                 counts.append(await blocks())
-            # One object that each round leaves behind would be 50 of them, each time.
-            assert min(after - before for before, after in pairwise(counts)) < 40, counts
+            # One object that each round leaves behind would be 100 of them, each time; the interpreter's own come and go.
+            assert min(after - before for before, after in pairwise(counts)) < 90, counts
             assert len(client._streams) == 0
 
         # One that is not closed leaves the loop with its last reference.
