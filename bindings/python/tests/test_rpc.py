@@ -537,7 +537,7 @@ def test_nothing_is_left_behind() -> None:
             assert all(value() is None for value in returned)
             returned.clear()
             gc.collect()
-        # One object that each round leaves behind would be 100 of them, each time; the interpreter's own come and go.
+        # One object that each round leaves behind would be 100 of them, each time; the interpreter's come and go.
         assert min(after - before for before, after in pairwise(counts)) < 90, counts
         assert sys.getrefcount(body) == references
 

@@ -461,7 +461,7 @@ def test_nothing_is_left_behind(kind: str) -> None:
             for _ in range(3):
                 await work(100)
                 counts.append(await blocks())
-            # One object that each round leaves behind would be 100 of them, each time; the interpreter's own come and go.
+            # One object that each round leaves behind would be 100 of them, each time; the interpreter's come and go.
             assert min(after - before for before, after in pairwise(counts)) < 90, counts
             assert len(client._streams) == 0
 
