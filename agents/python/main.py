@@ -8,15 +8,18 @@ import ramway
 import stream
 from line import Line, RefusedError, say
 from message import BadMessage
+from rpc_client import Calling, number_of
+from rpc_server import Serving
 
 import topic
 
 
 class Ends:
-    """What is open: both halves of a bus, what a role needs of rings, or one side of a topic."""
+    """What is open: both halves of a bus, what a role needs of rings, one side of a topic, or one of RPC."""
 
     tx: ramway.Sender | None = None
     rx: ramway.Receiver | None = None
+    rpc: Calling | Serving | None = None
 
     def sending(self) -> ramway.Sender:
         if self.tx is None:
@@ -29,7 +32,13 @@ class Ends:
         return self.rx
 
     def open(self, line: Line) -> None:
-        role, wait = line.text("role"), line.wait()
+        role = line.text("role")
+        if name := line.text("rpc"):
+            if role not in ("client", "server"):
+                raise RefusedError(f"role={role}")
+            self.rpc = Serving(name, line) if role == "server" else Calling(name, line)
+            return
+        wait = line.wait()
         if name := line.text("topic"):
             self.tx, self.rx = topic.open_side(name, role, wait, line)
             self.say_attached(role)
@@ -69,14 +78,14 @@ class Ends:
         )
 
     def close(self) -> None:
-        for end in self.tx, self.rx:
+        for end in self.tx, self.rx, self.rpc:
             try:
                 if end is not None:
                     end.close()
             except ramway.Error:
                 # What closing says on a bus whose peer is dead does not matter.
                 pass
-        self.tx = self.rx = None
+        self.tx = self.rx = self.rpc = None
         say("closed")
 
 
@@ -86,6 +95,8 @@ def obey(ends: Ends, line: Line) -> None:
             ends.open(line)
         case "close":
             ends.close()
+        case _ if ends.rpc is not None:
+            ends.rpc.obey(line)
         case "produce":
             stream.produce(ends.sending(), line)
         case "consume":
@@ -129,7 +140,9 @@ def main() -> int:
         try:
             obey(ends, Line(text))
         except ramway.Error as error:
-            say(f"error name={error.kind} number={error.code} text={error}")
+            # A call's status has no kind.
+            name = error.kind or getattr(error, "status", "")
+            say(f"error name={name} number={number_of(error)} text={error}")
         except BadMessage as bad:
             say(f"bad seq={bad.seq} text={bad}")
             return 1

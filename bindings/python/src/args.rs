@@ -138,6 +138,11 @@ pub(crate) struct Bytes {
 }
 
 impl Bytes {
+    /// None.
+    pub(crate) fn empty() -> Self {
+        Self { view: ffi::Py_buffer::new() }
+    }
+
     /// The bytes of anything with the buffer protocol, one after another in memory (C order).
     #[inline]
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
@@ -419,6 +424,8 @@ integers! {
     fd: i32,
     history: u64,
     after_seq: u64,
+    method: u32,
+    window: u32,
 }
 
 /// Methods of a class, with each argument said once instead of in the signature, in its type and in its conversion:

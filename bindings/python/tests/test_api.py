@@ -3,10 +3,11 @@
 import inspect
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
-import ramway
+import ramway.rpc
 
 API = Path(__file__).resolve().parents[3] / "docs" / "api"
 if not API.exists():
@@ -15,8 +16,11 @@ if not API.exists():
 MAIN = ("Ring", "Sender", "Receiver", "Message", "Slot", "Bus", "Listener", "Region")
 MAIN += ("Topic", "Publisher", "Subscriber", "TopicMessage")
 MAIN += ("Room", "Select", "Merge", "Inbox", "Outbox")
+MAIN += ("rpc.Client", "rpc.AsyncClient", "rpc.Pending", "rpc.AsyncPending", "rpc.Stream", "rpc.AsyncStream")
+MAIN += ("rpc.Reply", "rpc.Request", "rpc.Server")
 OPENERS = ("Ring.create", "Ring.open", "Ring.open_or_create", "Ring.unnamed", "Ring.from_fd", "Listener.bind")
 OPENERS += ("Bus.listen", "Bus.connect", "Region.create", "Region.open", "Region.open_or_create")
+OPENERS += ("rpc.Client.connect", "rpc.AsyncClient.connect", "rpc.Server")
 OPENERS += ("Topic.create", "Topic.open", "Topic.open_or_create", "Topic.publisher", "Topic.subscriber")
 # Options that mean in a region what they mean in a ring, and a listening bus's time-out, which is its accept's.
 SAME = re.compile(r"Region\.\w+\(\w+\)|Bus\.listen\(timeout\)|.*\((name|size|fd|self)\)")
@@ -26,10 +30,12 @@ def lines(name: str) -> list[str]:
     return [line for line in (API / name).read_text().splitlines() if line and not line.startswith("#")]
 
 
+@cache
 def calls() -> dict[str, str]:
     return dict(line.split(" | ", 1) for line in lines("calls.txt"))
 
 
+@cache
 def spellings() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for line in lines("python.txt"):
@@ -77,7 +83,7 @@ def test_every_public_name_of_the_main_types_is_spelled() -> None:
     missing = [
         f"{name}.{attribute}"
         for name in MAIN
-        for attribute in vars(getattr(ramway, name))
+        for attribute in vars(resolve(name)[0])
         if not attribute.startswith("_") and f"{name}.{attribute}" not in spelled
     ]
     options = [f"{opener}({option})" for opener in OPENERS for option in parameters(resolve(opener)[0])]
@@ -99,6 +105,9 @@ VALUES: dict[str, tuple[object, ...]] = {
     "by policy": (None,),
     "never": (None,),
     "128": (128,),
+    "1024": (1024,),
+    "4 x the ring's capacity": (None,),
+    "4 x capacity": (None,),
     "1 s": (1.0,),
     "10 s": (10.0,),
     "0600": (0o600, None),

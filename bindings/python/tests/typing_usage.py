@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import assert_type
 
 import numpy as np
 import ramway
 from numpy.typing import NDArray
+from ramway import rpc
 
 
 def rings(path: Path) -> None:
@@ -240,3 +242,57 @@ async def inbox_and_outbox() -> None:
         await outbox.drain_async()
         assert_type(outbox.take_undelivered(), ramway.Undelivered | None)
         assert_type(outbox.workers(), list[tuple[ramway.Peer, int]])
+
+
+async def calls(path: Path) -> None:
+    with rpc.Client.connect(path / "s", timeout=1, allow_uids=[7], wait="spin", max_buffered=1 << 20) as client:
+        assert_type(client.call(7, bytearray(3), timeout=1, meta=b"m"), rpc.Reply)
+        assert_type(client.call("Store.Get").body, bytes)
+        memoryview(client.start(7).wait(timeout=1))
+        assert_type(client.start(7).try_wait(), rpc.Reply | None)
+        for element in client.stream(8, b"x", window=3):
+            assert_type(element, rpc.Reply)
+        assert_type(client.stream(8).next(timeout=1), rpc.Reply | None)
+        assert_type(client.describe()[0].name, str | None)
+        assert_type(client.peer_pid, int | None)
+    async with await rpc.AsyncClient.connect("s", timeout=None) as tasks:
+        assert_type(await tasks.call(7, np.zeros(3), timeout=1), rpc.Reply)
+        assert_type(await tasks.start("Store.Get"), rpc.Reply)
+        async for element in tasks.stream(8, window=3):
+            assert_type(element.meta, bytes)
+        assert_type(await tasks.stream(8).next(), rpc.Reply | None)
+        assert_type(await tasks.describe(), list[rpc.MethodInfo])
+    error = rpc.CallError()
+    assert_type(error.status, str | None)
+    assert_type((error.kind, error.code, error.text, error.may_have_run), tuple[str, int, str, bool])
+
+
+async def serves() -> None:
+    server = rpc.Server("s", capacity=1 << 16, max_clients=3, max_bytes=None, threads=4, wait="block")
+
+    @server.method(7, "Seven", pool=True)
+    def plain(request: rpc.Request) -> bytes:
+        assert_type(request.remaining, float | None)
+        request.reply_meta = request.meta
+        if request.cancelled:
+            raise rpc.Fault(3, "late")
+        return request.body
+
+    assert_type(plain(rpc.Request()), bytes)
+
+    @server.method("Store.Get")
+    async def coroutine(request: rpc.Request) -> None:
+        assert_type(request.peer, ramway.Peer)
+
+    @server.stream(8)
+    def generator(request: rpc.Request) -> Iterator[bytes]:
+        yield b"x"
+
+    @server.stream(9)
+    async def async_generator(request: rpc.Request) -> AsyncIterator[memoryview]:
+        yield memoryview(b"x")
+
+    server.shutdown(limit=0.5)
+    await server.serve()
+    server.run()
+    assert_type(rpc.method_id("Store.Get"), int)

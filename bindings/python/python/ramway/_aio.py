@@ -4,7 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from ._errors import Error, FullError
 from ._ramway import Listener, Message
@@ -83,17 +83,25 @@ async def listen(name: "str | os.PathLike[str]", capacity: int, options: dict[st
         return await listener.accept_async()
 
 
-class _Attempt(Protocol):
-    def run(self) -> "Bus": ...
+class _Closes(Protocol):
+    def close(self) -> None: ...
+
+
+_C = TypeVar("_C", bound=_Closes)
+_C_co = TypeVar("_C_co", bound=_Closes, covariant=True)
+
+
+class _Attempt(Protocol[_C_co]):
+    def run(self) -> _C_co: ...
     def give_up(self) -> None: ...
 
 
-async def connect(attempt: _Attempt) -> "Bus":
+async def connect(attempt: _Attempt[_C]) -> _C:
     """Runs one attempt to connect. A cancelled one is given up at once; its thread ends within 100 ms."""
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[Bus] = loop.create_future()
+    done: asyncio.Future[_C] = loop.create_future()
 
-    def deliver(bus: "Bus | None", error: BaseException | None) -> None:
+    def deliver(bus: _C | None, error: BaseException | None) -> None:
         if done.cancelled():
             # Nobody will ever use it: the listener is to learn that now, not when it is collected.
             if bus is not None:

@@ -341,6 +341,15 @@ impl Core {
         taken
     }
 
+    pub(crate) fn progress(&self) {
+        if self.is_detached() {
+            return;
+        }
+        let mut guard = self.lock();
+        guard.progress();
+        self.unlock_after_send(guard);
+    }
+
     pub(crate) fn let_go(&self, call: u64) {
         if self.is_detached() {
             return;

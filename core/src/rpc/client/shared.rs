@@ -170,6 +170,12 @@ impl SharedClient {
         self.core.take(call)
     }
 
+    /// For bindings: receives what is there, unless somebody waits for it, and tells the server what is to be told. Never waits.
+    #[doc(hidden)]
+    pub fn raw_progress(&self) {
+        self.core.progress();
+    }
+
     /// For bindings: lets go of a call.
     #[doc(hidden)]
     pub fn raw_cancel(&self, call: u64) {
