@@ -204,10 +204,15 @@ namespace Ramway
                 return null;
             }
             Handler? handler = server.Find(header.Method);
-            // A stream is no single reply.
-            if (handler == null || handler.Stream != null && header.Window == 0)
+            if (handler == null)
             {
                 Finish(call, RpcStatus.NoSuchMethod, 0, default, default);
+                return null;
+            }
+            if (handler.Stream != null && header.Window == 0)
+            {
+                byte[] text = Encoding.UTF8.GetBytes("method " + header.Method + " replies with a stream: call it as one");
+                Finish(call, RpcStatus.HandlerFailed, 0, default, text);
                 return null;
             }
             byte[] payload = message.Data.Slice(Facts.RpcHeader).ToArray();
