@@ -131,8 +131,20 @@ fn cpp() -> BTreeSet<String> {
     let mut there = BTreeSet::new();
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/ramway");
     for part in [
-        "bus", "inbox", "options", "outbox", "peer", "receiver", "region", "rpc", "rpc_client", "rpc_server", "segments",
-        "select", "sender", "topic",
+        "bus",
+        "inbox",
+        "options",
+        "outbox",
+        "peer",
+        "receiver",
+        "region",
+        "rpc",
+        "rpc_client",
+        "rpc_server",
+        "segments",
+        "select",
+        "sender",
+        "topic",
     ] {
         let text = std::fs::read_to_string(directory.join(format!("{part}.hpp"))).unwrap();
         let (mut owner, mut public) = (None, true);
