@@ -9,6 +9,7 @@ mod csharp;
 mod jvm;
 mod node;
 mod pool;
+mod rpc;
 mod topic;
 
 /// How many round trips after random pauses show that no wake-up is lost.
@@ -63,6 +64,7 @@ pub(crate) fn bars(report: &Report) -> Vec<Bar> {
     bars.extend(csharp::bars(&run));
     bars.extend(pool::bars(&run));
     bars.extend(topic::bars(&run));
+    bars.extend(rpc::bars(&run));
     bars
 }
 
@@ -104,7 +106,7 @@ impl Run<'_> {
                 let why = failure.as_deref().and_then(|why| why.lines().next()).unwrap_or("no figures");
                 Err(format!("not measured: {mechanism}: {why}"))
             }
-            None if ["tachyon", "iceoryx2", "mmap-sync"].iter().any(|peer| mechanism.starts_with(peer))
+            None if ["tachyon", "iceoryx2", "mmap-sync", "tonic"].iter().any(|peer| mechanism.starts_with(peer))
                 && self.0.groups.iter().any(|known| known.id == group) =>
             {
                 Err(format!("not measured: needs {mechanism} (make bench-peers)"))

@@ -1,6 +1,9 @@
 package ramway
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // clientLedger is what a client knows of its calls: which wait, which are in flight, what they owe to the server, which replies nobody
 // has taken. It does no input or output and has no lock: that of the Client guards it.
@@ -193,6 +196,10 @@ func (l *clientLedger) reply(id uint64, h replyHeader, meta, body []byte) (*clie
 	}
 	if h.status != rpcOk {
 		k.decided, k.outcome = true, replyError(k.method, h, body)
+		if h.status == rpcCancelled && !k.deadline.IsZero() && !time.Now().Before(k.deadline) {
+			// The server's clock has said so a moment before this side asked its own.
+			k.outcome = &CallError{Err: &Error{Kind: TimedOut, Err: context.DeadlineExceeded}, method: k.method, mayHaveRun: true}
+		}
 		return k, nil
 	}
 	if k.window == 0 {

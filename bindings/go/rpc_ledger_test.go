@@ -1,8 +1,10 @@
 package ramway
 
 import (
+	"errors"
 	"math"
 	"testing"
+	"time"
 )
 
 // What both sides keep, without any input or output.
@@ -347,5 +349,21 @@ func TestHandlerPoolIsFair(t *testing.T) {
 	h := task(&b, "h")
 	if p.submit(h) || !p.withdraw(h) || p.withdraw(h) || len(p.waiting) != 0 {
 		t.Fatal("not withdrawn")
+	}
+}
+
+// A call whose time is over has timed out, whichever side's clock says so first.
+func TestCancelledAfterTheDeadlineIsTheTimeOut(t *testing.T) {
+	for left, late := range map[time.Duration]bool{time.Hour: false, -time.Second: true} {
+		l := newClientLedger(2, 100)
+		k := begun(&l, 0)
+		k.deadline = time.Now().Add(left)
+		l.publishAll()
+		if got, err := l.reply(1, replyHeader{status: rpcCancelled}, nil, nil); got != k || err != nil {
+			t.Fatal(got, err)
+		}
+		if errors.Is(k.outcome, ErrTimedOut) != late || errors.Is(k.outcome, StatusCancelled) == late || !k.outcome.MayHaveRun() {
+			t.Errorf("with %v left: %v", left, k.outcome)
+		}
 	}
 }

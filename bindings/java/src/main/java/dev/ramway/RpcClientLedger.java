@@ -110,6 +110,10 @@ final class RpcClientLedger {
         if (call.isStream() && reply.status() == RpcStatus.OK && reply.body().length != 0) {
             throw RpcFrames.corrupt("the end of a stream with a body of %d bytes", reply.body().length);
         }
+        if (reply.status() == RpcStatus.CANCELLED && call.left() <= 0) {
+            // The server's clock has said so a moment before this side asked its own.
+            timeOut(call);
+        }
         inFlight.remove(call.id);
         call.state = RpcCall.State.ENDED;
         call.cancelOwed = false;

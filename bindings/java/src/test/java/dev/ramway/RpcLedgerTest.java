@@ -69,6 +69,20 @@ class RpcLedgerTest {
     }
 
     @Test
+    void aCallWhoseTimeIsOverHasTimedOutWhoeverSaysSoFirst() {
+        for (long limit : new long[] {RingEnd.FOREVER, 0}) {
+            RpcClientLedger ledger = client(1, 100);
+            RpcCall call = new RpcCall(1, 0, limit, RpcFrames.NONE, RpcFrames.NONE);
+            ledger.submit(call);
+            ledger.published(ledger.next());
+            ledger.received(reply(1, RpcStatus.CANCELLED, 0));
+            assertEquals(limit == 0, call.failure.status().isEmpty());
+            assertTrue(call.failure.mayHaveRun());
+            assertNull(ledger.owing());
+        }
+    }
+
+    @Test
     void aCallThatWaitsIsWithdrawn() {
         RpcClientLedger ledger = client(1, 100);
         started(ledger, 0);

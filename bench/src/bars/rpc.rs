@@ -1,0 +1,13 @@
+//! What calls aim at.
+
+use super::Run;
+use crate::report::Bar;
+
+pub(super) fn bars(run: &Run<'_>) -> Vec<Bar> {
+    let what = "RPC: a call, 32 B, both polling";
+    vec![
+        run.time(what, "rpc-spin", "rpc", "bus", 1.2),
+        run.time(what, "rpc-spin", "rpc", "iceoryx2-rpc", 0.3),
+        run.time(what, "rpc-spin", "rpc", "tonic-unary", 0.05),
+    ]
+}
