@@ -128,6 +128,7 @@ mechanisms! {
     ring "ring";
     ring_copy "ring-copy";
     bus "bus";
+    rpc "rpc";
     region "region";
     pipe "pipe";
     uds "uds";
