@@ -41,7 +41,7 @@ def run(kind: str, main: Coroutine[Any, Any, T]) -> T:
         told: list[dict[str, Any]] = []
         runner.get_loop().set_exception_handler(lambda _loop, context: told.append(context))
         result = runner.run(main)
-    assert told == []
+    assert told == [], told
     return result
 
 

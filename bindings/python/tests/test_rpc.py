@@ -484,6 +484,8 @@ def test_a_handler_may_ask_its_server() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This process")
+# Of this process's other threads, which the child does not need: the server's, and JAX's where its tests ran before.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning")
 def test_a_forks_child_has_neither() -> None:
     with store() as (kept, client):
         child = os.fork()

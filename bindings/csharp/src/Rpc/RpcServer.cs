@@ -124,7 +124,7 @@ namespace Ramway
 
         /// <summary>
         /// A handler whose reply is a stream. It is asked for an element only when the one before was sent, and the client takes elements
-        /// as fast as it reads: a stream that waits for its reader holds no place. A client that asks for a single reply gets HandlerFailed.
+        /// as fast as it reads: a stream that waits for its reader holds no place. A client that asks for one reply gets HandlerFailed.
         /// </summary>
         /// <param name="number">The method's number, below 0xFFFF0000.</param>
         /// <param name="handler">What gives the elements. An element must stay as it is until the next one is asked for. The

@@ -75,6 +75,8 @@ class AsyncClient:
         self._fd = os.dup(calls.descriptor())
         self._streams: weakref.WeakValueDictionary[int, AsyncStream] = weakref.WeakValueDictionary()
         self._timer: asyncio.TimerHandle | None = None
+        # Not the handle's `when`: one of uvloop's that is due at once has none.
+        self._timer_at = 0.0
         me = weakref.ref(self)
 
         def progress() -> None:
@@ -252,11 +254,13 @@ class AsyncClient:
         due = self._calls.due_in()
         if due is None:
             return
+        at = self._loop.time() + due
         if self._timer is not None:
-            if self._timer.when() <= self._loop.time() + due:
+            if self._timer_at <= at:
                 return
             self._timer.cancel()
         self._timer = self._loop.call_later(due, self._due)
+        self._timer_at = at
 
     def _due(self) -> None:
         self._timer = None
