@@ -201,7 +201,11 @@ class RpcVectorsTest {
             try (Listener listener = RpcRaw.listen(path, CAPACITY, number(exchange, "max_in_flight"))) {
                 FutureTask<RpcRaw> accepted = new FutureTask<>(() -> RpcRaw.accept(listener));
                 Thread.ofPlatform().start(accepted);
-                try (RpcClient client = RpcClient.connect(path); RpcRaw raw = accepted.get()) {
+                RpcClient.Builder builder = RpcClient.builder(path);
+                if (exchange.get("max_buffered") instanceof Long most) {
+                    builder.maxBuffered(most);
+                }
+                try (RpcClient client = builder.connect(); RpcRaw raw = accepted.get()) {
                     List<?> steps = (List<?>) exchange.get("steps");
                     for (int i = 0; i < steps.size(); i++) {
                         step(client, raw, steps, i);
