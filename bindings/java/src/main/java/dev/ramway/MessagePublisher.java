@@ -18,14 +18,7 @@ final class MessagePublisher implements Flow.Publisher<MessageCopy> {
     public void subscribe(Flow.Subscriber<? super MessageCopy> subscriber) {
         Objects.requireNonNull(subscriber, "subscriber");
         if (!taken.compareAndSet(false, true)) {
-            subscriber.onSubscribe(new Flow.Subscription() {
-                @Override
-                public void request(long n) {}
-
-                @Override
-                public void cancel() {}
-            });
-            subscriber.onError(new IllegalStateException("a receiver's publisher has one subscriber at a time"));
+            Subscriptions.refuse(subscriber, "a receiver's publisher has one subscriber at a time");
             return;
         }
         // Left by a loop of this thread: the receiver is used again.
@@ -61,8 +54,7 @@ final class MessagePublisher implements Flow.Publisher<MessageCopy> {
         public void request(long n) {
             try (var _ = lock.hold()) {
                 if (n > 0) {
-                    // Saturates: that many is without a bound.
-                    demand = demand + n < 0 ? Long.MAX_VALUE : demand + n;
+                    demand = Subscriptions.more(demand, n);
                     changed.signal();
                 } else {
                     wrong = new IllegalArgumentException("a request of " + n + " messages: ask for at least 1");

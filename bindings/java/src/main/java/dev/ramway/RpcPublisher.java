@@ -20,14 +20,7 @@ final class RpcPublisher implements Flow.Publisher<RpcReply> {
     public void subscribe(Flow.Subscriber<? super RpcReply> subscriber) {
         Objects.requireNonNull(subscriber, "subscriber");
         if (!taken.compareAndSet(false, true)) {
-            subscriber.onSubscribe(new Flow.Subscription() {
-                @Override
-                public void request(long n) {}
-
-                @Override
-                public void cancel() {}
-            });
-            subscriber.onError(new IllegalStateException("a stream's publisher has one subscriber"));
+            Subscriptions.refuse(subscriber, "a stream's publisher has one subscriber");
             return;
         }
         Thread.ofVirtual().name("ramway-stream").start(new Subscription(subscriber));
@@ -51,8 +44,7 @@ final class RpcPublisher implements Flow.Publisher<RpcReply> {
         public void request(long n) {
             try (var _ = lock.hold()) {
                 if (n > 0) {
-                    // Saturates: that many is without a bound.
-                    demand = demand + n < 0 ? Long.MAX_VALUE : demand + n;
+                    demand = Subscriptions.more(demand, n);
                 } else if (wrong == null) {
                     wrong = new IllegalArgumentException("a request of " + n + " elements: ask for at least 1");
                 }
