@@ -673,7 +673,8 @@ fn is_undecided(calls: &[Call], number: Number) -> bool {
     call.uses == (number >> 32) as u32 && call.wire != Wire::Free && !call.decided
 }
 
-fn no_such_call() -> CallError {
+/// The error of asking for what was given already.
+pub(super) fn no_such_call() -> CallError {
     let text = "this call has ended, and its outcome was taken: a call gives one outcome";
     CallError::of_error(Error::new(ErrorKind::InvalidArgument, text), false)
 }

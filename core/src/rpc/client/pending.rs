@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::Client;
-use super::ledger::Taken;
+use super::ledger::{Taken, no_such_call};
 use super::reply::Reply;
 use crate::rpc::{CallError, CallResult};
 use crate::{Error, ErrorKind};
@@ -50,14 +50,11 @@ struct Owned {
 impl Owned {
     /// The number, if the call is this client's and under way.
     fn of(&self, client: &Client) -> CallResult<u64> {
-        let wrong = if !Arc::ptr_eq(&self.home, &client.dropped) {
-            "this call was made by another client: wait for it with that one"
-        } else if let Some(number) = self.number {
-            return Ok(number);
-        } else {
-            "this call has ended, and its outcome was taken: a call gives one outcome"
-        };
-        Err(CallError::of_error(Error::new(ErrorKind::InvalidArgument, wrong), false))
+        if !Arc::ptr_eq(&self.home, &client.dropped) {
+            let text = "this call was made by another client: wait for it with that one";
+            return Err(CallError::of_error(Error::new(ErrorKind::InvalidArgument, text), false));
+        }
+        self.number.ok_or_else(no_such_call)
     }
 
     /// Waits for at most `timeout`; what has come.

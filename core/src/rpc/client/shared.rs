@@ -5,12 +5,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::crew::Core;
-use super::ledger::Taken;
+use super::ledger::{Taken, no_such_call};
 use super::raw::RawClient;
 use super::reply::{CallOptions, MethodInfo, Reply};
+use crate::Result;
 use crate::facts::{METHOD_DESCRIBE, METHOD_PING};
-use crate::rpc::{CallError, CallResult};
-use crate::{Error, ErrorKind, Result};
+use crate::rpc::CallResult;
 
 /// A client that many threads use at a time: made by [`Client::shared`](super::Client::shared). Clones are the same client.
 ///
@@ -192,10 +192,7 @@ struct Owned {
 
 impl Owned {
     fn take(&mut self, timeout: Option<Duration>) -> CallResult<Taken> {
-        let Some(number) = self.number else {
-            let text = "this call has ended, and its outcome was taken: a call gives one outcome";
-            return Err(CallError::of_error(Error::new(ErrorKind::InvalidArgument, text), false));
-        };
+        let Some(number) = self.number else { return Err(no_such_call()) };
         self.core.wait(number, timeout)?;
         let taken = self.core.take(number);
         if let Taken::End(_) = taken {

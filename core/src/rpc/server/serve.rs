@@ -436,7 +436,8 @@ impl Server {
         let Self { connections, methods, pool, hub, .. } = self;
         let mut shared = Shared { methods, pool, hub, draining: false };
         match connections[index].serve(&mut shared, false) {
-            Ok(_) => connections.len() == 1 || !connections.iter_mut().skip(index + 1).any(Connection::peek),
+            // Those before it had nothing a moment ago.
+            Ok(_) => !connections.iter_mut().skip(index + 1).any(Connection::peek),
             Err(_) => {
                 connections.remove(index).let_go(pool);
                 false
