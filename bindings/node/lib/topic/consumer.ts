@@ -71,6 +71,10 @@ export class TopicConsumer extends Consumer {
   /** The number that the next message should have. */
   private expectedLow = 0;
   private expectedHigh = 0;
+  /** The same before the first of the frames that were taken. Kept apart, because a frame that is overwritten while it is read can
+   * say any number, and a `number` of lost ones made from it is not exact. */
+  private firstLow = 0;
+  private firstHigh = 0;
   /** Where the frame begins that is being read. */
   private from = 0;
   private fromHigh = 0;
@@ -224,6 +228,8 @@ export class TopicConsumer extends Consumer {
       left = this.leftTo(this.peer, this.peerHigh);
     }
     this.count = 0;
+    this.firstLow = this.expectedLow;
+    this.firstHigh = this.expectedHigh;
     if (!this.gates && this.isOvertaken()) return 0;
     if (left < 0 || left > capacity) return this.implausible();
     let at = this.from;
@@ -357,10 +363,13 @@ export class TopicConsumer extends Consumer {
   /** Frame `index` of those taken, and those after it, are received again. */
   private unread(index: number): void {
     if (index >= this.count) return;
-    const at = index * STRIDE;
-    const expected = joined(this.stamps[at + 3]!, this.stamps[at + 4]!) - BigInt(this.losses[index]!);
-    this.expectedLow = Number(BigInt.asIntN(32, expected));
-    this.expectedHigh = Number(BigInt.asIntN(32, expected >> 32n));
+    if (index === 0) {
+      this.expectedLow = this.firstLow;
+      this.expectedHigh = this.firstHigh;
+    } else {
+      const before = (index - 1) * STRIDE;
+      this.expect(this.stamps[before + 3]!, this.stamps[before + 4]!);
+    }
     this.count = index;
   }
 
