@@ -17,6 +17,8 @@ pub mod facts;
 pub mod layout;
 #[path = "../../src/rpc/client/lead.rs"]
 pub mod lead;
+#[path = "../../src/rpc/server/news.rs"]
+pub mod news;
 #[path = "../../src/origin.rs"]
 mod origin;
 mod ready;

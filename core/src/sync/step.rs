@@ -75,6 +75,14 @@ pub enum Step {
     PassLead,
     /// That who was woken to receive for others, and no longer needs to, wakes another one.
     PassOn,
+    /// The fence of a thread that tells an RPC server something.
+    TellerFence,
+    /// The fence of an RPC server that goes to sleep.
+    ServerFence,
+    /// That an RPC server which goes to sleep looks once more whether it was told something.
+    NewsBeforeSleep,
+    /// That an RPC server takes back the announcement before it takes what was announced.
+    TakeNewsFirst,
 }
 
 /// The ordering of a step, or `Relaxed` where a model leaves it out.

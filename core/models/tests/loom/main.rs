@@ -8,6 +8,7 @@
 
 mod end;
 mod lead;
+mod news;
 mod ready;
 mod region;
 mod ring;

@@ -48,7 +48,7 @@ impl Server {
         for connection in &mut self.connections {
             busy |= connection.arm(set)?;
         }
-        if busy || !self.hub.may_sleep() {
+        if busy || !self.hub.news().may_sleep() {
             self.hub.signal();
         }
         Ok(())

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::ledger::Reply;
+use super::news::News;
 use super::streams::Elements;
 use crate::sys::fork;
 use crate::{Result, SelectWaker};
@@ -35,10 +36,8 @@ const NEVER: u64 = u64::MAX;
 
 pub(super) struct Hub {
     events: Mutex<VecDeque<Event>>,
-    /// There are events, or something is asked for.
-    has_news: AtomicBool,
-    /// The server sleeps, or is about to.
-    sleeps: AtomicBool,
+    /// Whether there are events or something is asked for, and whether the server sleeps.
+    news: News,
     /// Milliseconds that a shutdown may take.
     shutdown: AtomicU64,
     /// A wait is to end.
@@ -54,8 +53,7 @@ impl Hub {
         fork::install();
         Self {
             events: Mutex::new(VecDeque::new()),
-            has_news: AtomicBool::new(false),
-            sleeps: AtomicBool::new(false),
+            news: News::default(),
             shutdown: AtomicU64::new(NEVER),
             interrupt: AtomicBool::new(false),
             waker,
@@ -82,21 +80,19 @@ impl Hub {
     /// Has a server shut down within this time. As `interrupt`, for signal handlers too: it takes no lock.
     pub(super) fn shut_down(&self, limit: Duration) {
         let millis = limit.as_millis().min(u128::from(NEVER - 1)) as u64;
-        // SeqCst here and below: see `tell`.
-        self.shutdown.store(millis, Ordering::SeqCst);
+        // Release here and below: `tell` says that it is there.
+        self.shutdown.store(millis, Ordering::Release);
         self.tell();
     }
 
     /// Has the wait that runs, or the next one, end.
     pub(super) fn interrupt(&self) {
-        self.interrupt.store(true, Ordering::SeqCst);
+        self.interrupt.store(true, Ordering::Release);
         self.tell();
     }
 
     fn tell(&self) {
-        // SeqCst: with `sleeps`, so that a server that is about to sleep sees the news, or this sees that it is.
-        self.has_news.store(true, Ordering::SeqCst);
-        if self.sleeps.swap(false, Ordering::SeqCst) {
+        if self.news.tell() {
             self.waker.wake();
             self.signal();
         }
@@ -111,21 +107,17 @@ impl Hub {
         }
     }
 
-    #[inline]
-    pub(super) fn has_news(&self) -> bool {
-        // Relaxed: a hint; `take` and `may_sleep` order.
-        self.has_news.load(Ordering::Relaxed)
+    pub(super) fn news(&self) -> &News {
+        &self.news
     }
 
     /// The events so far.
     pub(super) fn take(&self, into: &mut VecDeque<Event>) {
-        // SeqCst: events that come after this are announced again.
-        self.has_news.store(false, Ordering::SeqCst);
-        std::mem::swap(&mut *self.lock(), into);
+        self.news.take(|| std::mem::swap(&mut *self.lock(), into));
     }
 
     pub(super) fn take_shutdown(&self) -> Option<Duration> {
-        match self.shutdown.swap(NEVER, Ordering::SeqCst) {
+        match self.shutdown.swap(NEVER, Ordering::AcqRel) {
             NEVER => None,
             millis => Some(Duration::from_millis(millis)),
         }
@@ -133,21 +125,7 @@ impl Hub {
 
     pub(super) fn take_interrupt(&self) -> bool {
         // A look first: asked for in each round, and a swap is a fence.
-        self.interrupt.load(Ordering::Relaxed) && self.interrupt.swap(false, Ordering::SeqCst)
-    }
-
-    /// Whether the server may sleep; it has to say when it does no more.
-    pub(super) fn may_sleep(&self) -> bool {
-        self.sleeps.store(true, Ordering::SeqCst);
-        let may = !self.has_news.load(Ordering::SeqCst);
-        if !may {
-            self.sleeps.store(false, Ordering::SeqCst);
-        }
-        may
-    }
-
-    pub(super) fn is_awake(&self) {
-        self.sleeps.store(false, Ordering::SeqCst);
+        self.interrupt.load(Ordering::Relaxed) && self.interrupt.swap(false, Ordering::AcqRel)
     }
 
     /// The descriptor that is readable when there is news while the server may sleep.

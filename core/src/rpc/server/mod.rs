@@ -16,6 +16,7 @@ mod descriptor;
 mod hub;
 mod ledger;
 mod methods;
+mod news;
 mod pool;
 mod request;
 mod serve;

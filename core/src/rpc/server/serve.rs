@@ -285,7 +285,7 @@ impl Server {
     /// `Closed` once it was shut down. As for [`run`](Self::run), without `Interrupted`.
     pub fn poll(&mut self) -> Result<()> {
         self.check()?;
-        self.hub.is_awake();
+        self.hub.news().is_awake();
         self.hub.consume();
         self.has_waited = true;
         let mut rounds = 0;
@@ -400,7 +400,7 @@ impl Server {
             self.lives_asked.asked(now);
         }
         let mut busy = self.time_out();
-        if self.hub.has_news() {
+        if self.hub.news().is_there() {
             self.take_news();
             busy = true;
         }

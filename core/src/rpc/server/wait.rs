@@ -42,13 +42,13 @@ impl Server {
             std::thread::yield_now();
             return Ok(());
         }
-        if !self.hub.may_sleep() {
+        if !self.hub.news().may_sleep() {
             return Ok(());
         }
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         let timeout = left.into_iter().chain(self.due_in()).min();
         let outcome = if self.set.is_some() { self.wait_by_set(timeout) } else { self.wait_by_words(timeout) };
-        self.hub.is_awake();
+        self.hub.news().is_awake();
         self.has_waited = true;
         outcome
     }
@@ -65,7 +65,7 @@ impl Server {
         }
         let passes = (SPIN_MAX / (self.connections.len() as u32 + 1)).max(1);
         for _ in 0..passes {
-            if self.hub.has_news() {
+            if self.hub.news().is_there() {
                 return Found::News;
             }
             if let Some(index) = self.connections.iter_mut().position(Connection::peek) {
