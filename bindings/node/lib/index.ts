@@ -34,6 +34,8 @@ export type {
   TensorFilled,
   TensorOptions,
 } from './ring/sending.js';
+export { CallError, type CallStatus, methodId } from './rpc/errors.js';
+export { Reply } from './rpc/reply.js';
 export { type Cleaned, type CleanOptions, clean, ls, type Segment, type SegmentKind, unlink } from './segment.js';
 export type { Tensor, TensorLike, TensorShape, TypedArray } from './tensor.js';
 export type { Policy } from './topic/consumer.js';
