@@ -16,6 +16,7 @@ export type {
   RegionOpenOptions,
   RegionOptions,
   RingOptions,
+  RpcServerOptions,
   TopicOptions,
   UnnamedOptions,
   WaitPolicy,
@@ -36,6 +37,9 @@ export type {
 } from './ring/sending.js';
 export { CallError, type CallStatus, methodId } from './rpc/errors.js';
 export { Reply } from './rpc/reply.js';
+export { Fault, type RpcPeer, RpcRequest } from './rpc/request.js';
+export type { RpcBody, RpcElements, RpcHandler, RpcStreamHandler } from './rpc/running.js';
+export { type RpcMethodOptions, RpcServer } from './rpc/server.js';
 export { type Cleaned, type CleanOptions, clean, ls, type Segment, type SegmentKind, unlink } from './segment.js';
 export type { Tensor, TensorLike, TensorShape, TypedArray } from './tensor.js';
 export type { Policy } from './topic/consumer.js';

@@ -15,6 +15,7 @@ mod opening;
 mod options;
 mod region;
 mod ring;
+mod rpc_server;
 mod segment;
 mod teardown;
 mod topic;
