@@ -120,7 +120,7 @@ export class RpcServer implements Disposable, AsyncDisposable {
   }
 
   /**
-   * Serves until the server is shut down or closed: then the promise resolves. It keeps the runtime running. `signal` closes the
+   * Serves until the server is shut down or closed: then the promise resolves. Until then it keeps the runtime running, as `ref` says. `signal` closes the
    * server, and the promise rejects with its reason. ERR_RAMWAY_BUSY if it runs already, ERR_RAMWAY_DETACHED if it is closed.
    */
   async run(options?: { signal?: AbortSignal | undefined }): Promise<void> {
@@ -167,6 +167,18 @@ export class RpcServer implements Disposable, AsyncDisposable {
   /** How many clients are connected. */
   get clients(): number {
     return this.closed ? 0 : this.#native.clients;
+  }
+
+  /** Serving keeps the runtime running (the default). */
+  ref(): this {
+    this.#serving.hold(true);
+    return this;
+  }
+
+  /** Serving does not keep the runtime running. */
+  unref(): this {
+    this.#serving.hold(false);
+    return this;
   }
 
   [Symbol.dispose](): void {

@@ -50,10 +50,6 @@ export class Serving implements Owner {
     return this.state === 'closed';
   }
 
-  get serves(): boolean {
-    return this.state === 'serves';
-  }
-
   add(method: number, name: string | undefined, handler: Handler): void {
     call(() => this.native.add(method, name ?? null, 'stream' in handler));
     this.handlers.set(method, handler);
@@ -68,6 +64,11 @@ export class Serving implements Owner {
       // Not here: the caller may register handlers first.
       this.flush();
     });
+  }
+
+  /** Whether serving keeps the runtime running. */
+  hold(yes: boolean): void {
+    this.idle.hold(yes);
   }
 
   /** Has it shut down. */
