@@ -139,8 +139,7 @@ pub fn bind_rpc_sync(env: Env, name: String, settings: ServeSettings) -> Result<
 impl NativeRpcServer {
     fn wrap(env: &Env, server: Server) -> Result<Self> {
         let (stopper, path) = (server.stopper(), server.path().to_string_lossy().into_owned());
-        let serving =
-            Serving { server, arrivals: Arc::default(), changed: Arc::default(), calls: HashMap::new() };
+        let serving = Serving { server, arrivals: Arc::default(), changed: Arc::default(), calls: HashMap::new() };
         let serving = Shared::new(serving, "RPC server");
         close_with(env, &serving)?;
         Ok(Self { serving, stopper, path })
@@ -218,8 +217,7 @@ impl NativeRpcServer {
             let mut bytes: &[u8] = &out_bytes;
             for answer in out.chunks_exact(ANSWER).take(count as usize) {
                 let &[token, what, code, meta_len, body_len] = answer else { break };
-                let (Some(meta), Some(body)) =
-                    (cut(&mut bytes, meta_len as usize), cut(&mut bytes, body_len as usize))
+                let (Some(meta), Some(body)) = (cut(&mut bytes, meta_len as usize), cut(&mut bytes, body_len as usize))
                 else {
                     return Err(refuse(ErrorKind::InvalidArgument, "an answer's bytes are not there"));
                 };

@@ -19,15 +19,16 @@ const MANY = 256;
 const BYTES = 64 << 10;
 
 const encoder = new TextEncoder();
-const NONE: Uint8Array = new Uint8Array(0);
+/** No bytes. */
+export const NONE: Uint8Array = new Uint8Array(0);
 
 /** A call that has come. Its bytes are its own. */
 export interface Arrived {
   token: number;
   method: number;
   isStream: boolean;
-  /** Milliseconds; Infinity without a limit. */
-  remaining: number;
+  /** When its time is over, on performance.now()'s clock; Infinity without a limit. */
+  deadline: number;
   uid: number;
   pid: number | undefined;
   meta: Uint8Array;
@@ -51,6 +52,8 @@ export class Crossing {
   private came = 0;
   private next = 0;
   private at = 0;
+  /** When they did, on performance.now()'s clock. */
+  private crossed = 0;
 
   /** Why an answer could not be handed over: the next crossing fails by it. */
   private failure: { reason: unknown } | undefined;
@@ -75,6 +78,7 @@ export class Crossing {
     this.due = this.into[1]!;
     if (takes) {
       this.came = came;
+      this.crossed = performance.now();
       this.next = this.at = 0;
     }
     return came !== 0;
@@ -106,7 +110,7 @@ export class Crossing {
       token,
       method: into[from + 1]!,
       isStream: into[from + 2] === 2,
-      remaining: into[from + 3]!,
+      deadline: into[from + 3]! + this.crossed,
       uid: into[from + 4]!,
       pid: pid === -1 ? undefined : pid,
       meta,

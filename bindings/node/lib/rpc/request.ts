@@ -74,7 +74,7 @@ export class RpcRequest {
     this.meta = call.meta;
     this.peer = { uid: call.uid, pid: call.pid };
     this.isStream = call.isStream;
-    this.#deadline = call.remaining === Infinity ? Infinity : performance.now() + call.remaining;
+    this.#deadline = call.deadline;
   }
 
   /** How many milliseconds the call has left, at least 0; undefined without a limit. */

@@ -2,7 +2,7 @@
 import type { Data } from '../bus/streams.js';
 import { invalid } from '../errors.js';
 import { bytesOf } from '../ring/data.js';
-import { type Crossing, ELEMENT, FAILED, FAULT, FINISH, REPLY } from './crossing.js';
+import { type Crossing, ELEMENT, FAILED, FAULT, FINISH, NONE, REPLY } from './crossing.js';
 import { Fault, type RpcRequest } from './request.js';
 
 /** What a handler replies with: bytes, or text, which is sent as UTF-8; undefined or null is no bytes. */
@@ -31,8 +31,6 @@ export interface Running {
   /** It was cancelled, or, of a stream, another element can be sent. */
   change(room: boolean, stopped: boolean): void;
 }
-
-const NONE: Uint8Array = new Uint8Array(0);
 
 function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';

@@ -8,7 +8,7 @@ import type { WaitPolicy } from '../options.js';
 import { Idle } from '../waiting/idle.js';
 import { isOver, over, workOf } from '../waiting/iteration.js';
 import { TIMER_MAX } from '../waiting/waiting.js';
-import { type Arrived, Crossing } from './crossing.js';
+import { type Arrived, Crossing, FAILED, NONE } from './crossing.js';
 import { RpcRequest } from './request.js';
 import { type Owner, type RpcHandler, type RpcStreamHandler, type Running, run, runStream } from './running.js';
 
@@ -154,6 +154,11 @@ export class Serving implements Owner {
     const { token } = arrived;
     // What is registered with the native half is here.
     const handler = this.handlers.get(arrived.method)!;
+    if (arrived.deadline !== Infinity && performance.now() >= arrived.deadline) {
+      // It has waited behind others that came with it. Its caller is told that it was cancelled.
+      this.crossing.say(token, FAILED, 0, NONE, 'the time was over before the call was begun');
+      return;
+    }
     const request = new RpcRequest(arrived);
     const running =
       'one' in handler ? run(this, token, request, handler.one) : runStream(this, token, request, handler.stream);

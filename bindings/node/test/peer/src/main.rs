@@ -1,7 +1,7 @@
 //! The other process of the JavaScript tests: holds one or two ends and does with them what standard input says.
 //!
 //! `ramway-node-peer PLACE...`, where a place is `out=NAME` (a ring to send to), `in=NAME` (a ring to receive from),
-//! `listen=NAME` or `connect=NAME` (a bus), `region=NAME`; `create=yes`, `capacity=BYTES`, `align=BYTES` and
+//! `listen=NAME` or `connect=NAME` (a bus), `region=NAME`, `call=NAME` (an RPC server); `create=yes`, `capacity=BYTES`, `align=BYTES` and
 //! `wait=POLICY` before it are about the places that follow. It prints `ready pid=PID` once it has them all.
 //!
 //! Then every line of standard input is a command, and is answered by one line, `WORD key=value ...`, when it is done:
@@ -24,6 +24,11 @@
 //! | `region add OFFSET COUNT` | `added`: 1 to the 32-bit number there, atomically, COUNT times |
 //! | `region store OFFSET HEX`, `region load OFFSET COUNT` | `stored`, `bytes hex=…` |
 //! | `region notify`, `region wait` | `notified`, `awaited` |
+//! | `rpc start COUNT METHOD SIZE MS` | `started first=N`: calls with a request of SIZE bytes and a time limit, which are numbered from 0 on |
+//! | `rpc wait N` | `reply text=…`, or `failed status=STATUS code=N may_have_run=… text=…` |
+//! | `rpc wait-all` | `waited STATUS=COUNT …`: of the calls that are under way, in the order of their numbers |
+//! | `rpc stream METHOD TEXT WINDOW MS`, `rpc next N` | `started first=N`, `reply text=…` for an element, `complete` or `failed …` |
+//! | `rpc cancel N`, `rpc state` | `cancelled`, `state in_flight=N` |
 //! | `state` | `state out_used=N in_used=N` |
 //! | `sleep MS` | `slept` |
 //! | `close` | `closed`: both ends, in an orderly way |
@@ -31,6 +36,7 @@
 //!
 //! What a call of the library refuses is answered `error name=KIND next=SEQ`, what arrives damaged `bad seq=SEQ text=…`.
 
+mod calls;
 mod memory;
 mod message;
 mod region;
@@ -88,6 +94,7 @@ struct Ends {
     out: Option<Sender>,
     input: Option<Receiver>,
     region: Option<Region>,
+    calls: Option<calls::Calls>,
 }
 
 impl Ends {
@@ -126,6 +133,7 @@ impl Ends {
                 (self.out, self.input) = bus.map_err(failed)?.split();
             }
             "region" => self.region = Some(region::open(value)?),
+            "call" => self.calls = Some(calls::open(value, options.wait)?),
             _ => return Err("an unknown flag".into()),
         }
         Ok(())
@@ -273,6 +281,7 @@ impl Ends {
                 let out = self.out.as_ref().map_or(0, Sender::len);
                 format!("state out_used={out} in_used={}", self.input.as_ref().map_or(0, Receiver::len))
             }
+            "rpc" => self.calls.as_mut().ok_or("no client")?.command(&mut words)?,
             "region" => region::command(self.region.as_ref().ok_or("no region")?, &mut words)?,
             "sleep" => {
                 thread::sleep(Duration::from_millis(number(words.next())?));
