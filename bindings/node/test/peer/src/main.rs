@@ -1,7 +1,7 @@
 //! The other process of the JavaScript tests: holds one or two ends and does with them what standard input says.
 //!
 //! `ramway-node-peer PLACE...`, where a place is `out=NAME` (a ring to send to), `in=NAME` (a ring to receive from),
-//! `listen=NAME` or `connect=NAME` (a bus), `region=NAME`; `create=yes`, `capacity=BYTES`, `align=BYTES` and
+//! `listen=NAME` or `connect=NAME` (a bus), `region=NAME`, `serve=NAME` (an RPC server, of `rpc.rs`); `create=yes`, `capacity=BYTES`, `align=BYTES` and
 //! `wait=POLICY` before it are about the places that follow. It prints `ready pid=PID` once it has them all.
 //!
 //! Then every line of standard input is a command, and is answered by one line, `WORD key=value ...`, when it is done:
@@ -24,6 +24,9 @@
 //! | `region add OFFSET COUNT` | `added`: 1 to the 32-bit number there, atomically, COUNT times |
 //! | `region store OFFSET HEX`, `region load OFFSET COUNT` | `stored`, `bytes hex=…` |
 //! | `region notify`, `region wait` | `notified`, `awaited` |
+//! | `rpc held COUNT`, `rpc cancelled COUNT`, `rpc made COUNT` | `held count=N` …: once so many calls of method 3 wait, or were cancelled, or elements of streams were made |
+//! | `rpc release` | `released count=N`: the calls that wait have their replies |
+//! | `rpc drain MS`, `rpc shutdown MS` | `draining`: the server shuts down; `ended`: and has |
 //! | `state` | `state out_used=N in_used=N` |
 //! | `sleep MS` | `slept` |
 //! | `close` | `closed`: both ends, in an orderly way |
@@ -34,6 +37,7 @@
 mod memory;
 mod message;
 mod region;
+mod rpc;
 mod tensor;
 
 use std::io::{BufRead, Stdin, Write};
@@ -88,6 +92,7 @@ struct Ends {
     out: Option<Sender>,
     input: Option<Receiver>,
     region: Option<Region>,
+    serving: Option<rpc::Serving>,
 }
 
 impl Ends {
@@ -126,6 +131,7 @@ impl Ends {
                 (self.out, self.input) = bus.map_err(failed)?.split();
             }
             "region" => self.region = Some(region::open(value)?),
+            "serve" => self.serving = Some(rpc::serve(value)?),
             _ => return Err("an unknown flag".into()),
         }
         Ok(())
@@ -273,6 +279,7 @@ impl Ends {
                 let out = self.out.as_ref().map_or(0, Sender::len);
                 format!("state out_used={out} in_used={}", self.input.as_ref().map_or(0, Receiver::len))
             }
+            "rpc" => rpc::command(self.serving.as_mut().ok_or("no server")?, &mut words)?,
             "region" => region::command(self.region.as_ref().ok_or("no region")?, &mut words)?,
             "sleep" => {
                 thread::sleep(Duration::from_millis(number(words.next())?));
