@@ -110,6 +110,13 @@ export interface ConnectOptions extends EndsOfRing {
   allowUids?: readonly number[] | undefined;
 }
 
+/** How an RPC server is connected to. */
+export interface RpcConnectOptions extends ConnectOptions {
+  /** Bytes of replies that nobody has taken yet, all calls together; a reply beyond fails its call (ERR_RAMWAY_TOO_LARGE).
+   * Default 4 times the ring's capacity. */
+  maxBuffered?: number | undefined;
+}
+
 /** How connections are taken, and what buses they get. */
 export interface ListenOptions extends EndsOfRing {
   /** Bytes of both rings of every bus, each rounded up to a power of two of at least a page. Default 1 MiB. */
@@ -261,6 +268,8 @@ export const SIGNAL = { signal };
 const ends = { allowUids: uids, wait: policy, membarrier: flag };
 export const CONNECT = { ...ends, ...WAIT };
 export const CONNECT_SYNC = { ...ends, ...SYNC };
+export const RPC_CONNECT = { ...CONNECT, maxBuffered: bytes };
+export const RPC_CONNECT_SYNC = { ...CONNECT_SYNC, maxBuffered: bytes };
 const bind = {
   capacity: ringBytes,
   toPeer: ringBytes,

@@ -15,6 +15,8 @@ mod opening;
 mod options;
 mod region;
 mod ring;
+mod rpc;
+mod rpc_client;
 mod rpc_server;
 mod segment;
 mod teardown;

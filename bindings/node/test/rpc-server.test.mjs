@@ -35,8 +35,8 @@ const client = ({ path, peer }, ...places) => peer(...places, `call=${path('rpc'
 
 /** The answer of one call. @param {Peer} peer @param {number} method */
 async function call(peer, method, size = 0, timeout = 0) {
-  const { first } = await peer.ask(`rpc start 1 ${method} ${size} ${timeout}`);
-  return peer.ask(`rpc wait ${first}`);
+  const { first } = await peer.ask(`call start 1 ${method} ${size} ${timeout}`);
+  return peer.ask(`call wait ${first}`);
 }
 
 const bytes = (/** @type {string} */ text) => new TextEncoder().encode(text);
@@ -85,8 +85,8 @@ scene('a handler knows its call, whose bytes are its own', async (scene) => {
   const peer = await client(scene);
   await call(peer, 3, 5);
   await call(peer, 3, 70_000, LONG);
-  await peer.does('rpc stream 4 hello 3 0', 'started', { first: 2 });
-  await peer.does('rpc next 2', 'complete');
+  await peer.does('call stream 4 hello 3 0', 'started', { first: 2 });
+  await peer.does('call next 2', 'complete');
   const [plain, limited, stream] = seen;
   assert.ok(plain instanceof RpcRequest);
   assert.deepEqual([plain.method, plain.text(), plain.isStream, plain.meta.length], [3, 'xxxxx', false, 0]);
@@ -162,11 +162,11 @@ scene('a thousand calls are under way, and are answered in any order', async (sc
     { maxInFlight: 1000 },
   );
   const peer = await client(scene);
-  await peer.does('rpc start 1000 1 10 0', 'started', { first: 0 });
+  await peer.does('call start 1000 1 10 0', 'started', { first: 0 });
   await all.opened;
   for (const open of waiting.reverse()) open();
-  for (const number of [999, 0, 500]) await peer.does(`rpc wait ${number}`, 'reply', { text: `${number} 10` });
-  await peer.does('rpc wait-all', 'waited', { Ok: 997 });
+  for (const number of [999, 0, 500]) await peer.does(`call wait ${number}`, 'reply', { text: `${number} 10` });
+  await peer.does('call wait-all', 'waited', { Ok: 997 });
 });
 
 scene('a promise that never settles keeps one place, and disturbs no other client', async (scene) => {
@@ -180,15 +180,15 @@ scene('a promise that never settles keeps one place, and disturbs no other clien
     { maxInFlight: 4 },
   );
   const [stuck, other] = [await client(scene), await client(scene)];
-  await stuck.does('rpc start 20 1 0 0', 'started');
+  await stuck.does('call start 20 1 0 0', 'started');
   await eventually('four calls have begun', () => began === 4);
   assert.equal((await call(other, 2)).text, 'there');
   assert.equal(began, 4);
   // Cancelling frees no place as long as the handler runs.
-  for (let number = 0; number < 20; number++) await stuck.does(`rpc cancel ${number}`, 'cancelled');
+  for (let number = 0; number < 20; number++) await stuck.does(`call cancel ${number}`, 'cancelled');
   assert.equal((await call(other, 2)).text, 'there');
   assert.equal(began, 4);
-  await stuck.does('rpc state', 'state', { in_flight: 4 });
+  await stuck.does('call state', 'state', { in_flight: 4 });
 });
 
 scene('requests and replies beyond maxBytes are refused, and the rest goes on', async (scene) => {
@@ -204,12 +204,12 @@ scene('requests and replies beyond maxBytes are refused, and the rest goes on', 
     { maxBytes: 30_000 },
   );
   const peer = await client(scene);
-  await peer.does('rpc start 3 1 10000 0', 'started');
-  await peer.does('rpc start 1 1 10000 0', 'started');
-  await peer.does('rpc wait 3', 'failed', { status: 'Overloaded', may_have_run: 'false' });
+  await peer.does('call start 3 1 10000 0', 'started');
+  await peer.does('call start 1 1 10000 0', 'started');
+  await peer.does('call wait 3', 'failed', { status: 'Overloaded', may_have_run: 'false' });
   assert.equal(began, 3);
   open();
-  await peer.does('rpc wait-all', 'waited', { Ok: 3 });
+  await peer.does('call wait-all', 'waited', { Ok: 3 });
   assert.equal((await call(peer, 1, 10_000)).word, 'reply');
 });
 
@@ -225,16 +225,16 @@ scene('a cancelled call aborts the signal of its handler, and ends when that doe
     }),
   );
   const peer = await client(scene);
-  await peer.does('rpc start 2 1 0 0', 'started');
+  await peer.does('call start 2 1 0 0', 'started');
   await eventually('both have begun', () => seen.length === 2);
-  await peer.does('rpc cancel 0', 'cancelled');
+  await peer.does('call cancel 0', 'cancelled');
   await eventually('the first is cancelled', () => seen[0].signal.aborted);
   assert.deepEqual([seen[0].cancelled, seen[1].cancelled, seen[1].signal.aborted], [true, false, false]);
   assert.equal(seen[0].signal.reason.name, 'AbortError');
-  await peer.does('rpc state', 'state', { in_flight: 2 });
+  await peer.does('call state', 'state', { in_flight: 2 });
   open();
-  await eventually('its place is free', async () => (await peer.ask('rpc state')).in_flight === '1');
-  await peer.does('rpc cancel 1', 'cancelled');
+  await eventually('its place is free', async () => (await peer.ask('call state')).in_flight === '1');
+  await peer.does('call cancel 1', 'cancelled');
 });
 
 scene('time limits: the signal aborts without traffic, and what is late is not begun', async (scene) => {
@@ -247,10 +247,10 @@ scene('time limits: the signal aborts without traffic, and what is late is not b
     });
   });
   const peer = await client(scene);
-  await peer.does('rpc start 1 1 0 60', 'started');
+  await peer.does('call start 1 1 0 60', 'started');
   await aborted.opened;
   assert.deepEqual([seen[0].cancelled, seen[0].remaining], [true, 0]);
-  await peer.does('rpc wait 0', 'failed', { may_have_run: 'true' });
+  await peer.does('call wait 0', 'failed', { may_have_run: 'true' });
 });
 
 scene('what has waited behind a slow handler for longer than its time is not begun', async (scene) => {
@@ -267,9 +267,9 @@ scene('what has waited behind a slow handler for longer than its time is not beg
   // Whether the server takes them together is not said: until it has.
   for (let skipped = 0; skipped === 0; pause = Math.min(2 * pause, 500)) {
     began = 0;
-    await peer.ask('rpc start 5 1 0 20');
-    const answer = await peer.ask('rpc wait-all');
-    await eventually('all of them have ended', async () => (await peer.ask('rpc state')).in_flight === '0');
+    await peer.ask('call start 5 1 0 20');
+    const answer = await peer.ask('call wait-all');
+    await eventually('all of them have ended', async () => (await peer.ask('call state')).in_flight === '0');
     assert.equal(answer.Ok, undefined);
     skipped = 5 - began;
   }
@@ -311,10 +311,10 @@ scene('streams: generators of both kinds, iterables, and what goes wrong in them
   const peer = await client(scene);
   /** @param {number} method @param {string} body @param {number} window @returns {Promise<[(string | undefined)[], any]>} */
   const elements = async (method, body, window) => {
-    const { first } = await peer.ask(`rpc stream ${method} ${body} ${window} 0`);
+    const { first } = await peer.ask(`call stream ${method} ${body} ${window} 0`);
     const texts = [];
     for (;;) {
-      const answer = await peer.ask(`rpc next ${first}`);
+      const answer = await peer.ask(`call next ${first}`);
       if (answer.word !== 'reply') return [texts, answer];
       texts.push(answer.text);
     }
@@ -375,8 +375,8 @@ scene('a slow reader stops its stream and nothing else; letting go of it ends th
   });
   const peer = await client(scene);
   const other = await client(scene);
-  await peer.does('rpc stream 1 - 3 0', 'started', { first: 0 });
-  await peer.does('rpc stream 2 - 3 0', 'started', { first: 1 });
+  await peer.does('call stream 1 - 3 0', 'started', { first: 0 });
+  await peer.does('call stream 2 - 3 0', 'started', { first: 1 });
   await eventually('as many as there is room for', () => yielded.every((count) => count === 3));
   for (let i = 0; i < 20; i++) {
     assert.equal((await call(peer, 3)).text, 'there');
@@ -384,19 +384,19 @@ scene('a slow reader stops its stream and nothing else; letting go of it ends th
   }
   assert.deepEqual(yielded, [3, 3]);
   for (const stream of [0, 1]) {
-    for (let i = 0; i < 10; i++) await peer.does(`rpc next ${stream}`, 'reply', { text: i });
+    for (let i = 0; i < 10; i++) await peer.does(`call next ${stream}`, 'reply', { text: i });
   }
   assert.ok(
     yielded.every((count) => count <= 14),
     `${yielded}`,
   );
-  await peer.does('rpc cancel 0', 'cancelled');
-  await peer.does('rpc cancel 1', 'cancelled');
+  await peer.does('call cancel 0', 'cancelled');
+  await peer.does('call cancel 1', 'cancelled');
   await Promise.all(ended.map(({ opened }) => opened));
   assert.ok(request?.signal.aborted);
   await eventually('their places are free', async () => {
     await call(peer, 3);
-    return (await peer.ask('rpc state')).in_flight === '0';
+    return (await peer.ask('call state')).in_flight === '0';
   });
 });
 
@@ -431,16 +431,16 @@ scene('a stream that waits for something of its own is ended through its signal,
     });
   });
   const peer = await client(scene);
-  await peer.does('rpc stream 1 - 1 0', 'started');
-  await peer.does('rpc stream 2 - 1 0', 'started');
+  await peer.does('call stream 1 - 1 0', 'started');
+  await peer.does('call stream 2 - 1 0', 'started');
   await eventually('both have begun', () => began === 2);
-  await peer.does('rpc cancel 0', 'cancelled');
-  await peer.does('rpc cancel 1', 'cancelled');
+  await peer.does('call cancel 0', 'cancelled');
+  await peer.does('call cancel 1', 'cancelled');
   await ended.opened;
   await eventually('return was called', () => returned === 1);
   await eventually('their places are free', async () => {
     await call(peer, 99);
-    return (await peer.ask('rpc state')).in_flight === '0';
+    return (await peer.ask('call state')).in_flight === '0';
   });
 });
 
@@ -453,14 +453,14 @@ scene('the event loop runs on beside calls and streams without end', async (scen
     server.method(2, () => void calls++);
   });
   const [reader, caller] = [await client(scene), await client(scene)];
-  await reader.does('rpc stream 1 - 1000000 0', 'started');
-  reader.tell('rpc next 0');
-  await caller.does('rpc start 20000 2 0 0', 'started');
+  await reader.does('call stream 1 - 1000000 0', 'started');
+  reader.tell('call next 0');
+  await caller.does('call start 20000 2 0 0', 'started');
   for (let i = 0; i < 50; i++) await sleep(0);
-  await caller.does('rpc wait-all', 'waited', { Ok: 20_000 });
+  await caller.does('call wait-all', 'waited', { Ok: 20_000 });
   assert.equal(calls, 20_000);
   await reader.said('reply', { text: 'x' });
-  await reader.does('rpc cancel 0', 'cancelled');
+  await reader.does('call cancel 0', 'cancelled');
 });
 
 scene(
@@ -492,9 +492,9 @@ scene(
     const other = await client(scene);
     for (let round = 1; round <= 3; round++) {
       const peer = await client(scene);
-      await peer.does('rpc start 100 1 0 0', 'started');
-      await peer.does('rpc stream 2 - 4 0', 'started', { first: 100 });
-      await peer.does('rpc next 100', 'reply', { text: 'x' });
+      await peer.does('call start 100 1 0 0', 'started');
+      await peer.does('call stream 2 - 4 0', 'started', { first: 100 });
+      await peer.does('call next 100', 'reply', { text: 'x' });
       await eventually('all have begun', () => seen.length === 100 * round);
       assert.equal(server.clients, 2);
       await peer.kill();
@@ -522,7 +522,7 @@ scene('a client that is stopped holds up nobody', async (scene) => {
     { capacity: 4096 },
   );
   const [stopped, other] = [await client(scene), await client(scene)];
-  await stopped.does('rpc stream 1 - 1000 0', 'started');
+  await stopped.does('call stream 1 - 1000 0', 'started');
   await eventually('its ring is full', () => sent >= 3);
   stopped.stop();
   for (let i = 0; i < 50; i++) assert.equal((await call(other, 2)).text, 'there');
@@ -530,8 +530,8 @@ scene('a client that is stopped holds up nobody', async (scene) => {
   for (let i = 0; i < 50; i++) assert.equal((await call(other, 2)).text, 'there');
   assert.equal(sent, before);
   stopped.goOn();
-  await stopped.does('rpc next 0', 'reply');
-  await stopped.does('rpc cancel 0', 'cancelled');
+  await stopped.does('call next 0', 'reply');
+  await stopped.does('call cancel 0', 'cancelled');
 });
 
 scene('a shutdown waits for what runs, and takes nothing new', async (scene) => {
@@ -545,7 +545,7 @@ scene('a shutdown waits for what runs, and takes nothing new', async (scene) => 
     }),
   );
   const peer = await client(scene);
-  await peer.does('rpc start 5 1 0 0', 'started');
+  await peer.does('call start 5 1 0 0', 'started');
   await eventually('all have begun', () => began === 5);
   const down = server.shutdown(LONG);
   await eventually('nobody can come in', () => !existsSync(scene.path('rpc')));
@@ -556,7 +556,7 @@ scene('a shutdown waits for what runs, and takes nothing new', async (scene) => 
   assert.deepEqual([await settled(down), await settled(run), server.closed], [false, false, false]);
   open();
   await Promise.all([down, run]);
-  await peer.does('rpc wait-all', 'waited', { Ok: 5 });
+  await peer.does('call wait-all', 'waited', { Ok: 5 });
   assert.deepEqual([server.closed, server.clients], [true, 0]);
   const late = await call(peer, 1);
   assert.deepEqual([late.status, late.may_have_run], ['Closed', 'false']);
@@ -587,16 +587,16 @@ scene('a shutdown whose time is over cancels, and does not wait for what goes on
     });
   });
   const [peer, stuck] = [await client(scene), await client(scene)];
-  await peer.does('rpc start 1 1 0 0', 'started');
-  await peer.does('rpc stream 3 - 1 0', 'started');
-  await stuck.does('rpc start 1 2 0 0', 'started');
+  await peer.does('call start 1 1 0 0', 'started');
+  await peer.does('call stream 3 - 1 0', 'started');
+  await stuck.does('call start 1 2 0 0', 'started');
   await eventually('all have begun', () => seen.length === 3);
   await server.shutdown(20);
   await run;
   assert.ok(seen.every((request) => request.cancelled && request.signal.aborted));
   assert.equal(finished, 1);
-  await peer.does('rpc wait 0', 'failed', { status: 'Cancelled' });
-  await stuck.does('rpc wait 0', 'failed', { status: 'PeerDead', may_have_run: 'true' });
+  await peer.does('call wait 0', 'failed', { status: 'Cancelled' });
+  await stuck.does('call wait 0', 'failed', { status: 'PeerDead', may_have_run: 'true' });
 });
 
 scene('closing ends everything at once, also from a handler', async (scene) => {
@@ -616,14 +616,14 @@ scene('closing ends everything at once, also from a handler', async (scene) => {
       server.method(4, async () => void (await server.shutdown()));
     });
     const peer = await client(scene);
-    await peer.does('rpc start 3 1 0 0', 'started');
+    await peer.does('call start 3 1 0 0', 'started');
     await eventually('all have begun', () => seen.length === 3);
     if (how === 'outside') server.close();
-    else if (how === 'a generator') await peer.does('rpc stream 3 - 2 0', 'started');
-    else await peer.does(`rpc start 1 ${how === 'a handler' ? 2 : 4} 0 0`, 'started');
+    else if (how === 'a generator') await peer.does('call stream 3 - 2 0', 'started');
+    else await peer.does(`call start 1 ${how === 'a handler' ? 2 : 4} 0 0`, 'started');
     await run;
     assert.ok(server.closed && seen.every((request) => request.signal.aborted && request.cancelled));
-    await peer.does('rpc wait 0', 'failed', { status: 'PeerDead', may_have_run: 'true' });
+    await peer.does('call wait 0', 'failed', { status: 'PeerDead', may_have_run: 'true' });
     server.close();
     await peer.kill();
   }
@@ -751,7 +751,7 @@ scene('a program ends when its server is closed, and not before', async ({ path,
     if (how === 'shutdown' || how === 'close' || how === 'exit') {
       const one = await peer(`call=${path(how)}`);
       assert.equal((await call(one, 1)).text, 'there');
-      await one.does('rpc start 1 2 0 0', 'started');
+      await one.does('call start 1 2 0 0', 'started');
       assert.equal(await one.kill(), undefined);
     }
     assert.deepEqual(await server.finish(), how === 'unref' || how === 'idle' ? [] : ['over']);
@@ -773,9 +773,11 @@ scene('servers in worker threads; one that is terminated is gone', async (scene)
     assert.equal((await call(there, 1)).text, 'there');
     assert.equal((await call(one, 1)).text, 'here');
   }
-  await there.does('rpc start 1 2 0 0', 'started', { first: 20 });
+  await there.does('call start 1 2 0 0', 'started', { first: 20 });
+  // Calls are taken in their order: that one has begun.
+  assert.equal((await call(there, 1)).text, 'there');
   await worker.terminate();
-  await there.does('rpc wait 20', 'failed', { status: 'PeerDead', may_have_run: 'true' });
+  await there.does('call wait 20', 'failed', { status: 'PeerDead', may_have_run: 'true' });
   own(await RpcServer.bind(path('rpc')));
   assert.equal((await call(one, 1)).text, 'here');
 });
