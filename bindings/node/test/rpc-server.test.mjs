@@ -1,12 +1,13 @@
 // RPC servers: what handlers get and reply, how calls end, streams, limits, deaths, shutting down. The client is another process.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { Bus, Fault, Listener, methodId, RpcRequest, RpcServer } from '../index.mjs';
-import { code, eventually, LONG, program, scene, settled, sleep } from './scene.mjs';
+import { Bus, Fault, Listener, methodId, RpcClient, RpcRequest, RpcServer } from '../index.mjs';
+import { execPath, programArgs, runtime } from './runtimes.mjs';
+import { code, eventually, LONG, Peer, Process, program, scene, settled, sleep } from './scene.mjs';
 
 /** @typedef {import('./scene.mjs').Scene} Scene */
-/** @typedef {import('./scene.mjs').Peer} Peer */
 
 /** A promise that is settled from outside. */
 function gate() {
@@ -728,20 +729,17 @@ scene('what cannot be bound, registered or asked for', async ({ path, own }) => 
 });
 
 scene('who speaks no RPC, or is one too many, is refused', async (scene) => {
-  const { path, own, peer } = scene;
+  const { path, own } = scene;
   await serving(scene, (server) => server.method(1, () => 'there'), { maxClients: 1 });
   await assert.rejects(Bus.connect(path('rpc'), { timeout: LONG }), code('ABI_MISMATCH'));
   const first = await client(scene);
-  const answer = await own(
-    new /** @type {any} */ (first).constructor(process.env.RAMWAY_PEER, [`call=${path('rpc')}`]),
-  );
-  await answer.said('error', { name: 'Busy' });
+  const second = own(await Peer.start(`call=${path('rpc')}`));
+  await second.said('error', { name: 'Busy' });
   assert.equal((await call(first, 1)).text, 'there');
   const plain = own(await Listener.bind(path('bus')));
   plain.accept().catch(() => {});
-  const other = await own(new /** @type {any} */ (first).constructor(process.env.RAMWAY_PEER, [`call=${path('bus')}`]));
+  const other = own(await Peer.start(`call=${path('bus')}`));
   await other.said('error', { name: 'AbiMismatch' });
-  void peer;
 });
 
 scene('a program ends when its server is closed, and not before', async ({ path, own, peer }) => {
@@ -780,4 +778,107 @@ scene('servers in worker threads; one that is terminated is gone', async (scene)
   await there.does('call wait 20', 'failed', { status: 'PeerDead', may_have_run: 'true' });
   own(await RpcServer.bind(path('rpc')));
   assert.equal((await call(one, 1)).text, 'here');
+});
+
+scene('metadata goes both ways, of each element its own', async (scene) => {
+  const [server] = await serving(scene, (server) => {
+    server.method(1, async (request) => {
+      request.replyMeta = request.meta;
+      await null;
+      return 'reply';
+    });
+    server.stream(2, async function* (request) {
+      for (const meta of ['one', undefined, 'two']) {
+        request.replyMeta = meta;
+        yield 'element';
+      }
+      request.replyMeta = 'of the end';
+      throw new Fault(3, 'enough');
+    });
+  });
+  const client = scene.own(await RpcClient.connect(server.path, { timeout: LONG }));
+  for (const size of [0, 1, 15, 16, 17, 70_000]) {
+    const meta = new Uint8Array(size).fill(7);
+    const reply = await client.call(1, 'x', { meta });
+    assert.deepEqual([reply.text(), Buffer.compare(reply.meta, meta)], ['reply', 0]);
+  }
+  const metas = [];
+  await assert.rejects(
+    async () => {
+      for await (const element of client.stream(2)) metas.push(Buffer.from(element.meta).toString());
+    },
+    { applicationCode: 3, text: 'enough', status: 'Application' },
+  );
+  assert.deepEqual(metas, ['one', '', 'two']);
+});
+
+scene('ten thousand calls of one thread, to a server of the same thread', async (scene) => {
+  const [server] = await serving(scene, (server) => {
+    server.method(1, (request) => request.body);
+    server.method(2, async (request) => {
+      await null;
+      return request.body;
+    });
+  });
+  const client = scene.own(await RpcClient.connect(server.path, { timeout: LONG }));
+  const calls = Array.from({ length: 10_000 }, (_, i) => client.call(1 + (i % 2), `${i}`));
+  for (const [i, call] of calls.entries()) assert.equal((await call).text(), `${i}`);
+  assert.deepEqual(await client.describe({ timeout: LONG }), [
+    { number: 1, name: undefined },
+    { number: 2, name: undefined },
+  ]);
+});
+
+scene('a storm of cancelled calls leaves nothing behind', async (scene) => {
+  let running = 0;
+  const [server] = await serving(
+    scene,
+    (server) => {
+      server.method(1, async (request) => {
+        running++;
+        await new Promise((resolve) => {
+          if (request.signal.aborted) resolve(null);
+          request.signal.addEventListener('abort', resolve);
+          setImmediate(resolve);
+        });
+        running--;
+        return 'done';
+      });
+      server.stream(2, async function* () {
+        running++;
+        try {
+          for (;;) yield 'x';
+        } finally {
+          running--;
+        }
+      });
+    },
+    { maxInFlight: 50 },
+  );
+  const client = scene.own(await RpcClient.connect(server.path, { timeout: LONG }));
+  let [done, cancelled] = [0, 0];
+  for (let round = 0; round < 100; round++) {
+    const calls = Array.from({ length: 20 }, () => client.start(1));
+    const streams = Array.from({ length: 5 }, () => client.stream(2, '', { window: 2 }));
+    await streams[0].next();
+    if (round % 2) await sleep(0);
+    for (const [i, call] of calls.entries()) if (i % 3 !== 0) call.cancel();
+    for (const stream of streams) stream.cancel();
+    for (const call of calls) {
+      await call.wait({ timeout: LONG }).then(
+        () => done++,
+        () => cancelled++,
+      );
+    }
+  }
+  assert.equal(done + cancelled, 2000);
+  await eventually('no handler runs', () => running === 0);
+  await eventually('no call is in flight', () => client.inFlight === 0);
+});
+
+scene('servers and requests that are forgotten are collected, and what serves is not', async ({ path, own }) => {
+  const flags = { node: ['--expose-gc'], bun: [], deno: ['--v8-flags=--expose-gc'] }[runtime];
+  const file = fileURLToPath(new URL('peer/rpc-forgotten.mjs', import.meta.url));
+  const child = own(new Process(execPath, [...programArgs, ...flags, file, path('')]));
+  assert.deepEqual(await child.finish(), ['servers', 'calls', 'clients']);
 });
