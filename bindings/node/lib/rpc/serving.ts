@@ -29,6 +29,8 @@ export class Serving implements Owner {
   /** The loop's iteration was over before all was done: the rest is for the next one. */
   private late = false;
   private flushing = false;
+  /** -1: it was not asked for. */
+  private descriptor = -1;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private timerAt = Infinity;
   private readonly ends: { resolve(): void; reject(reason: unknown): void }[] = [];
@@ -41,7 +43,7 @@ export class Serving implements Owner {
     this.idle = new Idle({
       poll: () => native.ready(),
       arm: () => native.ready(),
-      descriptor: () => native.fd,
+      descriptor: () => this.descriptor,
       spin: SPINS[policy],
     });
   }
@@ -116,6 +118,8 @@ export class Serving implements Owner {
     if (this.active || this.state !== 'serves') return;
     this.active = true;
     try {
+      // Without one it cannot be waited for: there may be no more of them.
+      if (this.descriptor === -1) this.descriptor = call(() => this.native.fd);
       this.idle.cancel();
       this.work();
     } catch (error) {
