@@ -17,6 +17,7 @@ mod region;
 mod ring;
 mod rpc;
 mod rpc_client;
+mod rpc_server;
 mod segment;
 mod teardown;
 mod topic;
