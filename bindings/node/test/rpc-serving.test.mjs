@@ -405,6 +405,41 @@ scene('a storm of cancelled calls leaves nothing behind', async (scene) => {
   await eventually('no call is in flight', () => client.inFlight === 0);
 });
 
+scene('a storm of time limits: each call ends once, and all handlers end', async (scene) => {
+  let [running, late] = [0, 0];
+  const [server] = await serving(scene, (server) =>
+    server.method(1, async (request) => {
+      running++;
+      await new Promise((resolve) => {
+        const timer = setTimeout(resolve, Number(request.text()));
+        request.signal.addEventListener('abort', () => {
+          clearTimeout(timer);
+          late++;
+          resolve(null);
+        });
+      });
+      running--;
+      return request.body;
+    }),
+  );
+  const client = scene.own(await RpcClient.connect(server.path, { timeout: LONG }));
+  let ended = 0;
+  for (let round = 0; round < 10; round++) {
+    const calls = Array.from({ length: 200 }, (_, i) =>
+      client.call(1, `${i % 7}`, { timeout: 1 + (i % 5) }).then(
+        (reply) => assert.equal(reply.text(), `${i % 7}`),
+        (error) => assert.match(error.kind, /^(TimedOut|Cancelled)$/),
+      ),
+    );
+    ended += (await Promise.all(calls)).length;
+  }
+  assert.equal(ended, 2000);
+  // One that takes longer than any test: its time limit ends it.
+  await assert.rejects(client.call(1, `${LONG}`, { timeout: 20 }), /./);
+  await eventually('no handler runs', () => running === 0 && late > 0);
+  await eventually('no call is in flight', () => client.inFlight === 0);
+});
+
 scene('servers and requests that are forgotten are collected, and what serves is not', async ({ path, own }) => {
   const flags = { node: ['--expose-gc'], bun: [], deno: ['--v8-flags=--expose-gc'] }[runtime];
   const file = fileURLToPath(new URL('peer/rpc-forgotten.mjs', import.meta.url));

@@ -99,13 +99,10 @@ export class Crossing {
       return null;
     }
     const pid = into[from + 5]!;
-    let [meta, body] = [NONE, NONE];
-    if (into[from + 6] === -1) {
-      [meta, body] = call(() => this.native.bytes(token)) as [Uint8Array, Uint8Array];
-    } else {
-      meta = this.take(into[from + 6]!);
-      body = this.take(into[from + 7]!);
-    }
+    const apart = into[from + 6] === -1;
+    const [meta, body] = apart
+      ? (call(() => this.native.bytes(token)) as [Uint8Array, Uint8Array])
+      : [this.take(into[from + 6]!), this.take(into[from + 7]!)];
     return {
       token,
       method: into[from + 1]!,
@@ -125,7 +122,9 @@ export class Crossing {
     try {
       if (this.answers === MANY || length > BYTES - this.outUsed) this.cross(false);
       if (length > BYTES) {
-        call(() => this.native.answer(token, what, code, meta, bytes));
+        // An empty one may be detached, which native code does not take.
+        const filled = (given: Uint8Array) => (given.length === 0 ? NONE : given);
+        call(() => this.native.answer(token, what, code, filled(meta), filled(bytes)));
         return;
       }
     } catch (reason) {
@@ -155,7 +154,8 @@ export class Crossing {
   }
 
   private take(length: number): Uint8Array {
-    if (length === 0) return NONE;
+    // One of its own: whoever gets it may transfer it.
+    if (length === 0) return new Uint8Array(0);
     const from = this.at;
     this.at += length;
     return this.intoBytes.slice(from, this.at);

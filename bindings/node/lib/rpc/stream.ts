@@ -59,6 +59,7 @@ export class RpcStream implements AsyncIterableIterator<Reply, undefined>, Under
         () => this.nothing,
         () => {
           this.waiter = null;
+          this.client.streamWaits(false);
         },
         (reason) => {
           // What has come at the same time says more than that the time is up.
@@ -67,6 +68,7 @@ export class RpcStream implements AsyncIterableIterator<Reply, undefined>, Under
         },
       );
       this.waiter = waiter;
+      this.client.streamWaits(true);
     });
   }
 
@@ -107,13 +109,13 @@ export class RpcStream implements AsyncIterableIterator<Reply, undefined>, Under
   /** @internal */
   changed(): void {
     this.ready = true;
-    const { waiter } = this;
-    if (waiter === null) return;
+    if (this.waiter === null) return;
     try {
       const result = this.take();
-      if (result !== null) waiter.resolve(result);
+      if (result !== null) this.waiter?.resolve(result);
     } catch (error) {
-      waiter.reject(error);
+      // Whoever waits may have been told.
+      this.waiter?.reject(error);
     }
   }
 

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | 1, `Test.Echo` | the body and the metadata |
 //! | 2 | the error 42, with the body as its text |
-//! | 3 | the body, once the test says so: `rpc release` |
+//! | 3 | the body, once the test says so: `serve release` |
 //! | 4 | a stream of so many elements as the body, 4 bytes, says: their numbers, of 4 bytes each |
 //! | 5 | so many bytes as the body says: 0, 1, … 255, 0, … |
 //! | 6 | the status `HandlerFailed`, with the body as its text |
@@ -123,7 +123,7 @@ pub(crate) fn serve(place: &str) -> Result<Serving, Refused> {
     Ok(Serving { shared, stopper, thread: Some(thread) })
 }
 
-/// One command, after the word `rpc`.
+/// One command, after the word `serve`.
 pub(crate) fn command(serving: &mut Serving, words: &mut SplitAsciiWhitespace<'_>) -> Result<String, Refused> {
     let shared = Arc::clone(&serving.shared);
     Ok(match words.next().unwrap_or("") {
