@@ -530,19 +530,23 @@ scene('how calls wait can be changed while they are under way', async (scene) =>
   }
 });
 
-scene('a worker calls, blocking and not, and is ended in a call', async ({ path, own, peer }) => {
-  const server = await peer(`serve=${path('rpc')}`);
-  const worker = new Worker(new URL('./peer/rpc-client.mjs', import.meta.url), { argv: [path('rpc'), 'worker'] });
-  own({ close: () => worker.terminate() });
-  const [said] = await new Promise((resolve, reject) => {
-    worker.once('message', (...message) => resolve(message));
-    worker.once('error', reject);
+for (const how of ['blocking', 'waiting']) {
+  scene(`a worker calls, and is ended in a call: ${how}`, async ({ path, own, peer }) => {
+    const server = await peer(`serve=${path('rpc')}`);
+    const worker = new Worker(new URL('./peer/rpc-client.mjs', import.meta.url), { argv: [path('rpc'), how] });
+    own({ close: () => worker.terminate() });
+    const said = await new Promise((resolve, reject) => {
+      worker.once('message', resolve);
+      worker.once('error', reject);
+    });
+    assert.deepEqual(said, ['sync 0', 'async 0', 'sync 1', 'async 1', 'sync 2', 'async 2']);
+    await server.does('serve held 1', 'held', { count: 1 });
+    await worker.terminate();
+    // Deno's terminate() leaves a thread alone that does not return to its loop, be it one of plain JavaScript.
+    if (runtime === 'deno' && how === 'blocking') return;
+    await server.does('serve cancelled 1', 'cancelled', { count: 1 });
   });
-  assert.deepEqual(said, ['sync 0', 'async 0', 'sync 1', 'async 1', 'sync 2', 'async 2']);
-  await server.does('serve held 1', 'held', { count: 1 });
-  await worker.terminate();
-  await server.does('serve cancelled 1', 'cancelled', { count: 1 });
-});
+}
 
 scene('a client that nobody waits with does not hold the process', async ({ path, own, peer }) => {
   await peer(`serve=${path('rpc')}`);
