@@ -52,6 +52,36 @@ fn a_call_is_answered() {
     });
 }
 
+/// Who polls the descriptor for `due_in` is to come back for a call that has found no room: no reply may be on its way.
+#[test]
+fn a_call_without_room_is_due_soon() {
+    let dir = Dir::new();
+    let path = dir.at("rpc.sock");
+    let listener = Server::listener(&path, 1 << 12, 8);
+    let (read, reads) = std::sync::mpsc::channel();
+    let server = std::thread::spawn(move || {
+        let mut server = Server::accept(&listener);
+        reads.recv().unwrap();
+        for id in [1, 2] {
+            assert_eq!(server.call().id, id);
+            server.ok(id, b"");
+        }
+        while server.frame().is_ok() {}
+    });
+    let mut client = Client::connect(&path).unwrap();
+    assert_eq!(client.due_in(), None);
+    let one = client.start(7, &[1; 3000]).unwrap();
+    assert_eq!(client.due_in(), None, "it was sent");
+    let two = client.start(7, &[2; 3000]).unwrap();
+    assert!(client.due_in().is_some(), "there is no room for it");
+    read.send(()).unwrap();
+    two.wait(&mut client).unwrap();
+    one.wait(&mut client).unwrap();
+    assert_eq!(client.due_in(), None);
+    client.close().unwrap();
+    server.join().unwrap();
+}
+
 #[test]
 fn calls_beyond_the_limit_wait_in_their_order() {
     let serve = |mut server: Server| {

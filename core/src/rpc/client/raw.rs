@@ -62,7 +62,12 @@ impl RawClient {
     #[inline]
     pub(super) fn start_request(&mut self, request: &Request<'_>) -> CallResult<u64> {
         let max_len = self.tx.max_message_len();
-        pump::start(&mut self.ledger, Some(&mut self.tx), max_len, request)
+        let started = pump::start(&mut self.ledger, Some(&mut self.tx), max_len, request);
+        if started.is_ok() && !self.ledger.sends_at_once() {
+            // It may be queued because it has found no room: `due_in` is to know that.
+            self.send_due();
+        }
+        started
     }
 
     /// The call that waits until the server has answered.
