@@ -1,7 +1,10 @@
 """Python's agent: ../README.md has the protocol."""
 
+from __future__ import annotations
+
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import look
 import ramway
@@ -13,13 +16,16 @@ from rpc_server import Serving
 
 import topic
 
+if TYPE_CHECKING:
+    from rpc_measure import Awaiting
+
 
 class Ends:
     """What is open: both halves of a bus, what a role needs of rings, one side of a topic, or one of RPC."""
 
     tx: ramway.Sender | None = None
     rx: ramway.Receiver | None = None
-    rpc: Calling | Serving | None = None
+    rpc: Calling | Serving | Awaiting | None = None
 
     def sending(self) -> ramway.Sender:
         if self.tx is None:
@@ -36,7 +42,15 @@ class Ends:
         if name := line.text("rpc"):
             if role not in ("client", "server"):
                 raise RefusedError(f"role={role}")
-            self.rpc = Serving(name, line) if role == "server" else Calling(name, line)
+            if role == "server":
+                self.rpc = Serving(name, line)
+            elif line.text("how") == "async":
+                # Here, for what it imports.
+                from rpc_measure import Awaiting
+
+                self.rpc = Awaiting(name, line)
+            else:
+                self.rpc = Calling(name, line)
             return
         wait = line.wait()
         if name := line.text("topic"):

@@ -211,6 +211,11 @@ class Calling:
                 methods = self.client.describe()
                 text = ",".join(f"{m.number}" if m.name is None else f"{m.number} {m.name}" for m in methods)
                 say(f"described text={text}")
+            case "measure":
+                # Here, for what it imports.
+                from rpc_measure import measure_calls
+
+                measure_calls(self.client, line)
             case "state":
                 line.end()
                 say(f"state in_flight={self.client.in_flight}")
