@@ -316,17 +316,19 @@ impl Pair {
         };
         let lead = row.lead.map(|language| start(language, setup.cpus[0])).transpose()?;
         let mut pair = Self { row, lead, follow: start(row.follow, setup.cpus[1])? };
-        if let (Over::Calls(how), Some(lead)) = (row.over, &mut pair.lead) {
-            let name = setup.directory.join("rpc").display().to_string();
-            let (wait, capacity) = (waits(burst.mode), setup.capacity);
-            let serve = format!("open rpc={name} role=server bare=yes capacity={capacity} wait={wait}{how}");
-            pair.follow.ask(&serve, "attached", deadline())?;
-            lead.ask(&format!("open rpc={name} role=client wait={wait}{how}"), "attached", deadline())?;
-        } else if let Some(lead) = &mut pair.lead {
+        if let Some(lead) = &mut pair.lead {
             let place = |name| setup.directory.join(name).display().to_string();
             let (there, back) = (place("there"), place("back"));
             let [leads, follows] = match row.over {
-                Over::Topic | Over::Calls(_) => {
+                Over::Calls(how) => {
+                    let (wait, capacity) = (waits(burst.mode), setup.capacity);
+                    let serve = format!("open rpc={there} role=server bare=yes capacity={capacity} wait={wait}{how}");
+                    pair.follow.ask(&serve, "attached", deadline())?;
+                    lead.ask(&format!("open rpc={there} role=client wait={wait}{how}"), "attached", deadline())?;
+                    pair.warm_up(burst)?;
+                    return Ok(pair);
+                }
+                Over::Topic => {
                     let policy = if burst.test == Test::Latest { "latest" } else { "reliable" };
                     [format!("role=producer topic={there}"), format!("role=consumer topic={there} policy={policy}")]
                 }

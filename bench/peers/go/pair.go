@@ -29,7 +29,7 @@ func startFollower(text json.RawMessage) (*follower, error) {
 		return nil, err
 	}
 	f := &follower{command: exec.Command(self)}
-	f.command.Env = append(os.Environ(), fmt.Sprintf(`%s={"follow": %s}`, variable, text), settled+"=")
+	f.command.Env = append(os.Environ(), fmt.Sprintf(`%s={"follow": %s}`, variable, text))
 	f.command.Stderr = os.Stderr
 	if f.in, err = f.command.StdinPipe(); err != nil {
 		return nil, err

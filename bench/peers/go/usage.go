@@ -20,8 +20,12 @@ func settle(s setup, side int) error {
 		return errors.New("a Go process cannot lock its memory")
 	}
 	cpu := s.CPUs[side]
-	if cpu == nil || os.Getenv(settled) != "" {
+	if cpu == nil {
 		return nil
+	}
+	if os.Getenv(settled) != "" {
+		// The process that it starts belongs elsewhere.
+		return os.Unsetenv(settled)
 	}
 	runtime.LockOSThread()
 	var set [16]uint64
@@ -36,7 +40,10 @@ func settle(s setup, side int) error {
 	if err != nil {
 		return err
 	}
-	return syscall.Exec(self, os.Args, append(os.Environ(), settled+"=yes"))
+	if err := os.Setenv(settled, "yes"); err != nil {
+		return err
+	}
+	return syscall.Exec(self, os.Args, os.Environ())
 }
 
 // used is what one process used in one burst: nanoseconds, bytes, context switches.
