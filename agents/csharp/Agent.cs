@@ -160,13 +160,14 @@ namespace Ramway.Agents
             Asynchronous = calls == "async" || (calls != "sync" && line.Is("wait", "block"));
             if (line.Maybe("rpc") is string rpc)
             {
-                bool awaits = line.Text("how") == "async";
                 if (role == "server")
                 {
-                    serving = new RpcServing(line, rpc, Pid, awaits);
+                    serving = new RpcServing(line, rpc, Pid);
                 }
                 else
                 {
+                    // The calls that do not block.
+                    bool awaits = line.Text("kind") == "async";
                     calling = new RpcCalling(line, rpc, Pid, Asynchronous || awaits);
                 }
                 return;

@@ -17,19 +17,19 @@ namespace Ramway.Agents
         private Task? shutdown;
         private long began, ended, cancelled, elements;
 
-        internal RpcServing(Line line, string name, int pid, bool asynchronous)
+        internal RpcServing(Line line, string name, int pid)
         {
             long capacity = line.Number("capacity", 65536);
             var options = new RpcServerOptions { Capacity = capacity, Align = (int)line.Number("align", 16), Wait = line.Wait() };
             options.MaxClients = (int)line.Number("max_clients", options.MaxClients);
             options.MaxInFlight = (int)line.Number("max_in_flight", options.MaxInFlight);
             options.MaxBytes = line.Number("max_bytes", options.MaxBytes);
-            bool bare = line.Yes("bare");
+            string bare = line.Text("bare");
             line.End();
             server = RpcServer.Bind(name, options);
-            if (bare)
+            if (bare != "")
             {
-                Bare(asynchronous);
+                Bare(bare == "async");
             }
             else
             {
@@ -39,7 +39,7 @@ namespace Ramway.Agents
             Agent.Say($"attached pid={pid} capacity={capacity}");
         }
 
-        /// <summary>What is measured: method 1 alone, and nothing that counts.</summary>
+        /// <summary>What is measured: method 1 alone, and nothing that counts; a function, or with bare=async a task.</summary>
         private void Bare(bool asynchronous)
         {
             if (asynchronous)

@@ -133,8 +133,22 @@ const KINDS = [
   'Lagged',
 ];
 
-/** ABI.md's name and number of an error; anything that has none is thrown on. */
+/** How a server ends a call, from 0 on. */
+const STATUSES = [
+  'Ok',
+  'Application',
+  'NoSuchMethod',
+  'TimedOut',
+  'Cancelled',
+  'Overloaded',
+  'ReplyTooLarge',
+  'Draining',
+  'HandlerFailed',
+];
+
+/** ABI.md's name and number of an error, or of the status of a call; anything that has none is thrown on. */
 export function named(error) {
+  if (error?.status !== undefined) return `name=${error.status} number=${STATUSES.indexOf(error.status)}`;
   const at = KINDS.indexOf(error?.kind);
   if (at < 0) throw error;
   return `name=${error.kind} number=${at + 1}`;

@@ -7,6 +7,8 @@ import { Bus, Ring } from 'ramway';
 import { BadMessage, named, nextLine, Refused, say } from './line.js';
 import { hold, last, region, take, write } from './look.js';
 import { measure } from './measure.js';
+import { Calling } from './rpc_client.js';
+import { Serving } from './rpc_server.js';
 import { consume, echo, ping, produce } from './stream.js';
 import { sendTensor } from './tensor.js';
 import { longestOfTopic, OPEN_TIMEOUT, openTopic } from './topic.js';
@@ -14,14 +16,20 @@ import { longestOfTopic, OPEN_TIMEOUT, openTopic } from './topic.js';
 const longest = (capacity) => Math.min(capacity - 16, 2 ** 31 - 17);
 
 /**
- * What is open: both halves of a bus, or what a role needs of rings. `sync`: whether to call the sync twins. Who spins has a
+ * What is open: both halves of a bus, what a role needs of rings, or a side of RPC. `sync`: whether to call the sync twins. Who spins has a
  * thread to itself: that is what they are for. Everybody else is on the event loop. RAMWAY_CONFORMANCE_CALLS=sync or async
  * says so for all.
  */
 let ends = {};
 
 async function open(line) {
-  const [role, topic] = [line.text('role'), line.text('topic')];
+  const [role, topic, rpc] = [line.text('role'), line.text('topic'), line.text('rpc')];
+  if (rpc !== undefined) {
+    const side = { client: Calling, server: Serving }[role];
+    if (side === undefined) throw new Refused(`role=${role}`);
+    ends = { rpc: await side.open(rpc, line) };
+    return;
+  }
   if (topic !== undefined) {
     ends = await openTopic(line, topic, role);
     sayAttached(role === 'consumer' ? ends.rx : ends.tx, longestOfTopic);
@@ -66,7 +74,8 @@ function sayAttached({ epoch, peerEpoch, capacity }, longest) {
 /** Closes in an orderly way. What closing says, on a bus whose peer is dead, say, does not matter. */
 async function close(line) {
   line.end();
-  const { bus, tx, rx, sync } = ends;
+  const { bus, tx, rx, rpc, sync } = ends;
+  await rpc?.close();
   for (const end of [tx, rx]) {
     try {
       if (sync) end?.close();
@@ -106,7 +115,8 @@ const commands = {
 };
 
 async function obey(line) {
-  const [command, ...needs] = commands[line.word] ?? [];
+  const isOfRpc = ends.rpc !== undefined && line.word !== 'open' && line.word !== 'close';
+  const [command, ...needs] = isOfRpc ? [(line) => ends.rpc.obey(line)] : (commands[line.word] ?? []);
   if (command === undefined) throw new Refused(`no such command: ${line.word}`);
   if (needs.some((end) => ends[end] === undefined)) throw new Refused(`nothing is open for ${line.word}`);
   try {

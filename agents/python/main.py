@@ -1,23 +1,18 @@
 """Python's agent: ../README.md has the protocol."""
 
-from __future__ import annotations
-
 import os
 import sys
-from typing import TYPE_CHECKING
 
 import look
 import ramway
 import stream
 from line import Line, RefusedError, say
 from message import BadMessage
+from rpc_async import AsyncCalling
 from rpc_client import Calling, number_of
 from rpc_server import Serving
 
 import topic
-
-if TYPE_CHECKING:
-    from rpc_measure import Awaiting
 
 
 class Ends:
@@ -25,7 +20,7 @@ class Ends:
 
     tx: ramway.Sender | None = None
     rx: ramway.Receiver | None = None
-    rpc: Calling | Serving | Awaiting | None = None
+    rpc: AsyncCalling | Calling | Serving | None = None
 
     def sending(self) -> ramway.Sender:
         if self.tx is None:
@@ -40,17 +35,15 @@ class Ends:
     def open(self, line: Line) -> None:
         role = line.text("role")
         if name := line.text("rpc"):
-            if role not in ("client", "server"):
-                raise RefusedError(f"role={role}")
-            if role == "server":
-                self.rpc = Serving(name, line)
-            elif line.text("how") == "async":
-                # Here, for what it imports.
-                from rpc_measure import Awaiting
-
-                self.rpc = Awaiting(name, line)
-            else:
-                self.rpc = Calling(name, line)
+            match role, line.text("kind"):
+                case "server", "":
+                    self.rpc = Serving(name, line)
+                case "client", "":
+                    self.rpc = Calling(name, line)
+                case "client", "async":
+                    self.rpc = AsyncCalling(name, line)
+                case _, kind:
+                    raise RefusedError(f"role={role} kind={kind}")
             return
         wait = line.wait()
         if name := line.text("topic"):

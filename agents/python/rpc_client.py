@@ -5,12 +5,13 @@ import time
 import zlib
 from collections import Counter, deque
 from dataclasses import dataclass
+from typing import Any, Self
 
 import ramway
 from line import Line, RefusedError, ended, ms_since, say
 from look import OPEN_TIMEOUT
 from message import BadMessage, Messages
-from ramway.rpc import CallError, Client, Pending, Reply, Stream, method_id
+from ramway.rpc import AsyncClient, CallError, Client, MethodInfo, Pending, Reply, Stream, method_id
 from rpc_server import SUM, pattern, read, words
 
 # In the order of their numbers.
@@ -131,59 +132,81 @@ class Calls:
 
 
 @dataclass
-class Reading:
-    """A stream, and how far it was read."""
+class Expected:
+    """What a stream is to bring, and how far it was read."""
 
-    stream: Stream | None
     seq: int
     size: int
     count: int
     code: int
     received: int = 0
+    ended: bool = False
 
-    def next(self, limit: float | None, tally: Tally) -> int:
-        """Receives one element, and says how many that were: none where the stream has ended."""
-        if self.stream is None:
-            return 0
-        try:
-            element = self.stream.next(limit)
-        except CallError as error:
-            if error.status == "Application":
-                self.whole()
-                application(self.seq, error, self.code, f"after {self.count}")
-            tally.failed(error)
-            self.stream = None
-            return 0
-        if element is None:
+    @classmethod
+    def many(cls, line: Line) -> tuple[list[Self], dict[str, Any]]:
+        """The streams of a command, and the options of their calls."""
+        count, size, code = line.number("count"), line.number("size"), line.number("code", 0)
+        streams, start = line.number("streams", 1), line.number("start", 0)
+        window, deadline = line.maybe("window"), line.maybe("deadline")
+        line.end()
+        options: dict[str, Any] = {} if window is None else {"window": window}
+        if deadline is not None:
+            options["timeout"] = deadline / 1e6
+        return [cls(seq, size, count, code) for seq in range(start, start + streams)], options
+
+    def body(self) -> bytes:
+        return words(self.count, self.size, self.code, self.seq)
+
+    def came(self, outcome: Reply | CallError | None, tally: Tally) -> int:
+        """Counts what came of the stream, if it is as it must be; says how many elements that were."""
+        if isinstance(outcome, Reply):
+            same(self.seq, "an element", outcome.body, pattern(self.seq + self.received, self.size))
+            self.received += 1
+            tally.bytes += len(outcome.body)
+            return 1
+        self.ended = True
+        if outcome is None:
             self.whole()
             if self.code != 0:
                 raise BadMessage(self.seq, "it is complete in place of an error")
             tally.names["Ok"] += 1
-            self.stream = None
             return 0
-        same(self.seq, "an element", element.body, pattern(self.seq + self.received, self.size))
-        self.received += 1
-        tally.bytes += len(element.body)
-        return 1
+        if outcome.status == "Application":
+            self.whole()
+            application(self.seq, outcome, self.code, f"after {self.count}")
+        tally.failed(outcome)
+        return 0
 
     def whole(self) -> None:
         if self.received != self.count:
             raise BadMessage(self.seq, f"{self.received} elements instead of {self.count}")
 
 
+def options(line: Line) -> dict[str, Any]:
+    """Of a client that is to be connected."""
+    wait, max_buffered = line.wait(), line.maybe("max_buffered")
+    timeout = line.number("timeout", int(1000 * OPEN_TIMEOUT)) / 1000
+    line.end()
+    return {"wait": wait, "max_buffered": max_buffered, "timeout": timeout}
+
+
+def say_attached(client: Client | AsyncClient) -> None:
+    say(f"attached pid={os.getpid()} peer_pid={client.peer_pid or 0} max_in_flight={client.max_in_flight}")
+
+
+def say_described(methods: list[MethodInfo]) -> None:
+    text = ",".join(f"{m.number}" if m.name is None else f"{m.number} {m.name}" for m in methods)
+    say(f"described text={text}")
+
+
 class Calling:
     """A client, and the calls that it keeps."""
 
     def __init__(self, name: str, line: Line) -> None:
-        wait, max_buffered = line.wait(), line.maybe("max_buffered")
-        timeout = line.number("timeout", int(1000 * OPEN_TIMEOUT)) / 1000
-        line.end()
-        self.client = Client.connect(name, timeout=timeout, wait=wait, max_buffered=max_buffered)
+        self.client = Client.connect(name, **options(line))
         self.kept: deque[tuple[Calls, Asked, Pending]] = deque()
-        self.streams: list[Reading] = []
-        say(
-            f"attached pid={os.getpid()} peer_pid={self.client.peer_pid or 0} max_in_flight={self.client.max_in_flight}"
-        )
+        self.streams: list[tuple[Stream, Expected]] = []
+        say_attached(self.client)
 
     def close(self) -> None:
         self.kept.clear()
@@ -208,14 +231,12 @@ class Calling:
                 self.health(line)
             case "describe":
                 line.end()
-                methods = self.client.describe()
-                text = ",".join(f"{m.number}" if m.name is None else f"{m.number} {m.name}" for m in methods)
-                say(f"described text={text}")
+                say_described(self.client.describe())
             case "measure":
                 # Here, for what it imports.
-                from rpc_measure import measure_calls
+                import rpc_measure
 
-                measure_calls(self.client, line)
+                rpc_measure.calls(self.client, line)
             case "state":
                 line.end()
                 say(f"state in_flight={self.client.in_flight}")
@@ -285,32 +306,27 @@ class Calling:
         tally.say(f"called count={count}")
 
     def stream(self, line: Line) -> None:
-        count, size, code = line.number("count"), line.number("size"), line.number("code", 0)
-        streams, start = line.number("streams", 1), line.number("start", 0)
-        window, deadline = line.maybe("window"), line.maybe("deadline")
-        line.end()
-        timeout = None if deadline is None else deadline / 1e6
-        for seq in range(start, start + streams):
-            body = words(count, size, code, seq)
-            if window is None:
-                stream = self.client.stream(4, body, timeout=timeout)
-            else:
-                stream = self.client.stream(4, body, timeout=timeout, window=window)
-            self.streams.append(Reading(stream, seq, size, count, code))
-        say(f"started count={streams}")
+        many, options = Expected.many(line)
+        for expected in many:
+            self.streams.append((self.client.stream(4, expected.body(), **options), expected))
+        say(f"started count={len(many)}")
 
     def next(self, line: Line) -> None:
         rounds, limit = line.maybe("count"), line.number("timeout", 20000) / 1000
         line.end()
         tally, received = Tally(), 0
         while self.streams and rounds != 0:
-            for reading in self.streams:
+            for stream, expected in self.streams:
+                outcome: Reply | CallError | None
                 try:
-                    received += reading.next(limit, tally)
+                    outcome = stream.next(limit)
+                except CallError as error:
+                    outcome = error
                 except ramway.TimedOutError as late:
                     say(ended(late))
                     return
-            self.streams = [reading for reading in self.streams if reading.stream is not None]
+                received += expected.came(outcome, tally)
+            self.streams = [kept for kept in self.streams if not kept[1].ended]
             rounds = None if rounds is None else rounds - 1
         tally.say(f"streamed received={received}")
 
@@ -318,9 +334,8 @@ class Calling:
         line.end()
         for _, _, call in self.kept:
             call.cancel()
-        for reading in self.streams:
-            if reading.stream is not None:
-                reading.stream.cancel()
+        for stream, _ in self.streams:
+            stream.cancel()
         say(f"cancelled count={len(self.kept) + len(self.streams)}")
         self.kept.clear()
         self.streams.clear()
@@ -330,9 +345,13 @@ class Calling:
         try:
             self.client.ping()
         except CallError as error:
-            say(f"end name={error.status or error.kind} number={number_of(error)}")
+            say_failed(error)
         else:
             say("healthy")
+
+
+def say_failed(error: CallError) -> None:
+    say(f"end name={error.status or error.kind} number={number_of(error)}")
 
 
 def number_of(error: ramway.Error) -> int:

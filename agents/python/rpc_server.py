@@ -40,7 +40,7 @@ class Serving:
 
     def __init__(self, name: str, line: Line) -> None:
         wait, capacity, align = line.wait(), line.number("capacity", 65536), line.number("align", 16)
-        bare, asynchronous = line.yes("bare"), line.text("how") == "async"
+        bare = line.text("bare")
         limits = {key: line.maybe(key) for key in ("max_clients", "max_in_flight", "max_bytes")}
         line.end()
         given: dict[str, Any] = {key: value for key, value in limits.items() if value is not None}
@@ -50,13 +50,13 @@ class Serving:
         self.gate = asyncio.Event()
         self.loop = asyncio.new_event_loop()
         self.failure: BaseException | None = None
-        # Blocking it is run by the server itself, as a program without a loop would.
-        self.blocks = bare and not asynchronous
+        # As a program without a loop would have it.
+        self.blocks = bare == "yes"
         if bare:
             # Here, for what it imports.
-            from rpc_measure import bare as methods
+            import rpc_measure
 
-            methods(self.server, asynchronous)
+            rpc_measure.bare(self.server, bare)
         else:
             self.methods()
         self.thread = threading.Thread(target=self.serve, daemon=True)

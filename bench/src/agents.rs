@@ -35,8 +35,10 @@ enum Over {
     Rings,
     /// The leading side publishes, the following one subscribes.
     Topic,
-    /// The leading side calls a method of the following one's server. What is said besides when it is opened.
-    Calls(&'static str),
+    /// The leading side calls a method of the following one's server.
+    Calls,
+    /// The same by calls that are awaited, and a handler that is a coroutine or a task.
+    AwaitedCalls,
 }
 
 const fn ring(
@@ -61,12 +63,12 @@ const fn latest(follow: &'static str, name: &'static str, what: &'static str) ->
 
 /// Calls of a server of the same language, which replies with what it was sent.
 const fn calls(language: &'static str, name: &'static str, what: &'static str) -> Row {
-    Row { over: Over::Calls(""), ..ring(language, language, name, what, asks) }
+    Row { over: Over::Calls, ..ring(language, language, name, what, asks) }
 }
 
-/// The same by calls that are awaited, and a handler that is a coroutine or a task.
+/// The same, awaited.
 const fn awaits(language: &'static str, name: &'static str, what: &'static str) -> Row {
-    Row { over: Over::Calls(" how=async"), ..calls(language, name, what) }
+    Row { over: Over::AwaitedCalls, ..calls(language, name, what) }
 }
 
 const ROWS: &[Row] = &[
@@ -177,6 +179,7 @@ const ROWS: &[Row] = &[
     latest("csharp", "latest-csharp", "from a publisher in Rust: TryReadLatest into memory of its own"),
     calls("python", "rpc-python", "client.call; the handler is a function, and server.run() serves"),
     awaits("python", "rpc-async-python", "await client.call; the handler is a coroutine, and await server.serve() serves"),
+    calls("node", "rpc-node", "await client.call, and a handler in the server's event loop"),
     calls("go", "rpc-go", "client.Call, and a handler of the server's pool"),
     calls("java", "rpc-java", "client.call, and a handler of the server's own threads"),
     calls("csharp", "rpc-csharp", "client.Call, and a handler of the thread pool"),
@@ -320,11 +323,12 @@ impl Pair {
             let place = |name| setup.directory.join(name).display().to_string();
             let (there, back) = (place("there"), place("back"));
             let [leads, follows] = match row.over {
-                Over::Calls(how) => {
+                Over::Calls | Over::AwaitedCalls => {
+                    let (bare, kind) = if row.over == Over::Calls { ("yes", "") } else { ("async", " kind=async") };
                     let (wait, capacity) = (waits(burst.mode), setup.capacity);
-                    let serve = format!("open rpc={there} role=server bare=yes capacity={capacity} wait={wait}{how}");
+                    let serve = format!("open rpc={there} role=server bare={bare} capacity={capacity} wait={wait}");
                     pair.follow.ask(&serve, "attached", deadline())?;
-                    lead.ask(&format!("open rpc={there} role=client wait={wait}{how}"), "attached", deadline())?;
+                    lead.ask(&format!("open rpc={there} role=client wait={wait}{kind}"), "attached", deadline())?;
                     pair.warm_up(burst)?;
                     return Ok(pair);
                 }

@@ -28,6 +28,8 @@ pub struct Language {
     pub topics: bool,
     /// Whether its Ramway has RPC.
     pub rpc: bool,
+    /// Whether it has a second client of RPC, for tasks, which is opened with `kind=async`.
+    pub async_client: bool,
     /// How many times as many messages as are measured it plays before, for a compiler that learns by running them.
     pub warm_up: u64,
     directory: PathBuf,
@@ -56,6 +58,8 @@ struct Description {
     topics: bool,
     #[serde(default)]
     rpc: bool,
+    #[serde(default)]
+    async_client: bool,
     #[serde(default)]
     warm_up: u64,
 }
@@ -136,8 +140,21 @@ impl Language {
     /// # Errors
     /// The text cannot be understood.
     pub fn new(id: String, directory: PathBuf, text: &str) -> Result<Self> {
-        let Description { name, order, needs, checks, build, run, speed, largest_ring, partners, topics, rpc, warm_up } =
-            serde_json::from_str(text)?;
+        let Description {
+            name,
+            order,
+            needs,
+            checks,
+            build,
+            run,
+            speed,
+            largest_ring,
+            partners,
+            topics,
+            rpc,
+            async_client,
+            warm_up,
+        } = serde_json::from_str(text)?;
         let speed = speed.unwrap_or_else(|| run.clone());
         if run.is_empty() || speed.is_empty() || checks.iter().any(Vec::is_empty) {
             return Err("`run`, `speed` or one of `checks` is empty".into());
@@ -153,6 +170,7 @@ impl Language {
             partners,
             topics,
             rpc,
+            async_client,
             warm_up,
             directory,
             checks,

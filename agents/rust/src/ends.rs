@@ -7,7 +7,7 @@ use ramway::{Bus, Listener, Publisher, Receiver, Ring, RingBuilder, Sender, Subs
 use crate::Stop;
 use crate::line::Line;
 use crate::rpc::client::Calling;
-use crate::rpc::{self, server::Serving};
+use crate::rpc::{self, server::Serving, tasks::Tasks};
 use crate::topic::{self, Kind};
 
 /// Both halves of a bus, what a role needs of rings, one side of a topic, or a server or a client of RPC.
@@ -19,6 +19,7 @@ pub(crate) struct Ends {
     pub(crate) subscriber: Option<Subscriber>,
     pub(crate) server: Option<Serving>,
     pub(crate) client: Option<Calling>,
+    pub(crate) tasks: Option<Tasks>,
 }
 
 /// How long to wait for a name, a role or the other side.
@@ -101,13 +102,16 @@ impl Ends {
     /// Closes in an orderly way. What it says on a bus whose peer is dead does not matter.
     pub(crate) fn close(&mut self, line: Line) -> Result<(), Stop> {
         line.end()?;
-        let Self { sender, receiver, publisher, subscriber, server, client } = std::mem::take(self);
+        let Self { sender, receiver, publisher, subscriber, server, client, tasks } = std::mem::take(self);
         let _ = sender.map(Sender::close);
         let _ = receiver.map(Receiver::close);
         let _ = publisher.map(Publisher::close);
         let _ = subscriber.map(Subscriber::close);
         if let Some(client) = client {
             client.close();
+        }
+        if let Some(tasks) = tasks {
+            tasks.close();
         }
         server.map_or(Ok(()), Serving::close)?;
         println!("closed");

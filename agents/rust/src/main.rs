@@ -79,11 +79,12 @@ macro_rules! with_receiving {
 }
 
 fn obey(ends: &mut Ends, mut line: Line) -> Result<(), Stop> {
-    match (line.word.as_str(), &mut ends.server, &mut ends.client) {
+    match (line.word.as_str(), &mut ends.server, &mut ends.client, &mut ends.tasks) {
         ("open", ..) => return ends.open(line),
         ("close", ..) => return ends.close(line),
-        (_, Some(server), _) => return server.obey(line),
-        (_, _, Some(client)) => return client.obey(line),
+        (_, Some(server), ..) => return server.obey(line),
+        (_, _, Some(client), _) => return client.obey(line),
+        (_, _, _, Some(tasks)) => return tasks.obey(line),
         _ => {}
     }
     match line.word.as_str() {

@@ -8,7 +8,7 @@ pub(crate) const CALLERS: &str = "iceoryx2-rpc tachyon-rpc zmq-req tonic-unary";
 /// Calls between two processes of another language, Ramway's and the language's own gRPC.
 pub(crate) const IN_LANGUAGES: &str = "\
     rpc-python rpc-async-python grpc-aio-python grpc-python rpc-go grpc-go rpc-java grpc-java rpc-csharp rpc-async-csharp \
-    grpc-node";
+    rpc-node grpc-node";
 /// Who is compared: RPC, and the same messages without calls.
 const CANDIDATES: &str = "rpc bus uds";
 
@@ -35,6 +35,6 @@ pub(super) fn groups() -> Vec<GroupPlan> {
         within("rpc-in-go", "Go", "rpc-go grpc-go"),
         within("rpc-in-java", "Java", "rpc-java grpc-java"),
         within("rpc-in-csharp", "C#", "rpc-csharp rpc-async-csharp"),
-        within("rpc-in-node", "Node.js", "grpc-node"),
+        within("rpc-in-node", "Node.js", "rpc-node grpc-node"),
     ]
 }

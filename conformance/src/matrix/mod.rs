@@ -171,10 +171,11 @@ pub fn play(args: &Args) -> Result<Report> {
                 continue;
             }
             for (i, scenario) in SCENARIOS.iter().chain(rpc::SCENARIOS).enumerate() {
-                if scenario.over.contains(&Over::Rpc) && !(producer.rpc && consumer.rpc) {
-                    continue;
+                let mut over = scenario.over.to_vec();
+                over.retain(|over| over.has(producer, consumer));
+                if args.spread && !over.is_empty() {
+                    over = spread.of(&here, p, c, i, &over);
                 }
-                let over = if args.spread { spread.of(&here, p, c, i, scenario.over) } else { scenario.over.to_vec() };
                 for over in over {
                     let label = format!("{}/{}", over.name(), scenario.name);
                     if args.scenario.as_ref().is_none_or(|text| label.contains(text.as_str())) {

@@ -13,6 +13,8 @@ pub enum Over {
     Bus,
     /// An RPC's bus: the producer serves, the consumer calls.
     Rpc,
+    /// The same, with the consumer's second client, the one for tasks.
+    RpcAsync,
 }
 
 impl Over {
@@ -22,6 +24,16 @@ impl Over {
             Self::Ring => "ring",
             Self::Bus => "bus",
             Self::Rpc => "rpc",
+            Self::RpcAsync => "rpc-async",
+        }
+    }
+
+    /// Whether these two languages can be connected so.
+    pub fn has(self, producer: &Language, consumer: &Language) -> bool {
+        match self {
+            Self::Ring | Self::Bus => true,
+            Self::Rpc => producer.rpc && consumer.rpc,
+            Self::RpcAsync => producer.rpc && consumer.rpc && consumer.async_client,
         }
     }
 }
@@ -83,10 +95,10 @@ impl Pair<'_> {
             (Over::Ring, false, _) => "ring=r",
             (Over::Ring, true, _) if producer => "ring=r back=back",
             (Over::Ring, true, _) => "ring=back back=r",
-            (Over::Rpc, ..) => unreachable!("a server and a client are opened otherwise"),
+            (Over::Rpc | Over::RpcAsync, ..) => unreachable!("a server and a client are opened otherwise"),
         };
         let made = match (self.over, creates) {
-            (_, false) | (Over::Rpc, true) => String::new(),
+            (_, false) | (Over::Rpc | Over::RpcAsync, true) => String::new(),
             (Over::Ring, true) => format!(" create=yes capacity={capacity} align={align}"),
             (Over::Bus, true) => format!(" capacity={capacity} align={align}"),
         };

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::task::Poll;
 use std::time::Duration;
 
-use ramway::rpc::{CallOptions, Client, Pending, Status, Stream};
+use ramway::rpc::{CallOptions, CallResult, Client, MethodInfo, Pending, Reply, Status, Stream};
 
 use super::{Calls, Request, Tally, application, bytes, same, words};
 use crate::ends::{Ends, OPEN_TIMEOUT};
@@ -15,7 +15,7 @@ use crate::{Stop, measure, named};
 pub(crate) struct Calling {
     client: Client,
     kept: VecDeque<Kept>,
-    streams: Vec<Reading>,
+    streams: Vec<(Stream, Expected)>,
 }
 
 /// A row of calls that were started.
@@ -24,27 +24,54 @@ struct Kept {
     pending: VecDeque<(Request, Pending)>,
 }
 
-/// A stream, and how far it was read.
-struct Reading {
-    stream: Option<Stream>,
+/// What a stream is to bring, and how far it was read.
+pub(super) struct Expected {
     seq: u64,
     size: usize,
     count: u64,
     code: u32,
     received: u64,
+    pub(super) ended: bool,
 }
 
-pub(crate) fn open(ends: &mut Ends, name: &str, mut line: Line) -> Result<(), Stop> {
+/// A client that is connected as `open` says.
+pub(super) fn connect(name: &str, mut line: Line) -> Result<Client, Stop> {
     let timeout = line.maybe("timeout")?.map_or(OPEN_TIMEOUT, Duration::from_millis);
     let mut connector = Client::connector(name).timeout(timeout).wait_policy(line.wait()?);
     if let Some(bytes) = line.maybe("max_buffered")? {
         connector = connector.max_buffered(bytes);
     }
     line.end()?;
-    let client = connector.connect()?;
-    let (pid, peer, limit) = (std::process::id(), client.peer_pid().unwrap_or(0), client.max_in_flight());
+    Ok(connector.connect()?)
+}
+
+pub(super) fn say_attached(peer_pid: Option<u32>, max_in_flight: u32) {
+    let (pid, peer) = (std::process::id(), peer_pid.unwrap_or(0));
+    println!("attached pid={pid} peer_pid={peer} max_in_flight={max_in_flight}");
+}
+
+pub(super) fn say_health(outcome: CallResult<()>) {
+    match outcome {
+        Ok(()) => println!("healthy"),
+        Err(error) => match (error.status(), error.kind()) {
+            (Some(status), _) => println!("end name={} number={}", status.name(), status as u32),
+            (None, kind) => println!("end {}", kind.map(named).unwrap_or_default()),
+        },
+    }
+}
+
+pub(super) fn say_described(methods: &[MethodInfo]) {
+    let method = |info: &MethodInfo| match &info.name {
+        Some(name) => format!("{} {name}", info.number),
+        None => info.number.to_string(),
+    };
+    println!("described text={}", methods.iter().map(method).collect::<Vec<_>>().join(","));
+}
+
+pub(crate) fn open(ends: &mut Ends, name: &str, line: Line) -> Result<(), Stop> {
+    let client = connect(name, line)?;
+    say_attached(client.peer_pid(), client.max_in_flight());
     ends.client = Some(Calling { client, kept: VecDeque::new(), streams: Vec::new() });
-    println!("attached pid={pid} peer_pid={peer} max_in_flight={limit}");
     Ok(())
 }
 
@@ -153,25 +180,14 @@ impl Calling {
         Ok(())
     }
 
-    fn stream(&mut self, mut line: Line) -> Result<(), Stop> {
-        let (count, size): (u32, u32) = (line.need("count")?, line.need("size")?);
-        let (code, streams, start): (u32, u64, u64) =
-            (line.get("code", 0)?, line.get("streams", 1)?, line.get("start", 0)?);
-        let mut options = CallOptions::new();
-        if let Some(window) = line.maybe("window")? {
-            options = options.window(window);
+    fn stream(&mut self, line: Line) -> Result<(), Stop> {
+        let (many, options) = Expected::many(line)?;
+        let count = many.len();
+        for expected in many {
+            let stream = self.client.stream_with(4, &expected.body(), &options).map_err(ramway::Error::from)?;
+            self.streams.push((stream, expected));
         }
-        if let Some(deadline) = line.maybe("deadline")? {
-            options = options.timeout(Duration::from_micros(deadline));
-        }
-        line.end()?;
-        for seq in start..start + streams {
-            let body = words([count, size, code, seq as u32]);
-            let stream = self.client.stream_with(4, &body, &options).map_err(ramway::Error::from)?;
-            let (size, count) = (size as usize, u64::from(count));
-            self.streams.push(Reading { stream: Some(stream), seq, size, count, code, received: 0 });
-        }
-        println!("started count={streams}");
+        println!("started count={count}");
         Ok(())
     }
 
@@ -182,16 +198,14 @@ impl Calling {
         let mut tally = Tally::new();
         let mut received = 0;
         while !self.streams.is_empty() && rounds != Some(0) {
-            for reading in &mut self.streams {
-                match reading.next(&mut self.client, limit, &mut tally)? {
-                    Poll::Ready(elements) => received += elements,
-                    Poll::Pending => {
-                        println!("end {}", named(ramway::ErrorKind::TimedOut));
-                        return Ok(());
-                    }
-                }
+            for (stream, expected) in &mut self.streams {
+                let Poll::Ready(next) = stream.next_timeout(&mut self.client, limit) else {
+                    println!("end {}", named(ramway::ErrorKind::TimedOut));
+                    return Ok(());
+                };
+                received += expected.came(next, &mut tally)?;
             }
-            self.streams.retain(|reading| reading.stream.is_some());
+            self.streams.retain(|(_, expected)| !expected.ended);
             rounds = rounds.map(|left| left - 1);
         }
         tally.say(&format!("streamed received={received}"));
@@ -201,10 +215,8 @@ impl Calling {
     fn cancel(&mut self, line: Line) -> Result<(), Stop> {
         line.end()?;
         let mut count = self.streams.len();
-        for reading in self.streams.drain(..) {
-            if let Some(stream) = reading.stream {
-                stream.cancel(&mut self.client);
-            }
+        for (stream, _) in self.streams.drain(..) {
+            stream.cancel(&mut self.client);
         }
         for (_, call) in self.kept.drain(..).flat_map(|row| row.pending) {
             count += 1;
@@ -216,34 +228,43 @@ impl Calling {
 
     fn health(&mut self, line: Line) -> Result<(), Stop> {
         line.end()?;
-        match self.client.ping() {
-            Ok(()) => println!("healthy"),
-            Err(error) => match (error.status(), error.kind()) {
-                (Some(status), _) => println!("end name={} number={}", status.name(), status as u32),
-                (None, kind) => println!("end {}", kind.map(named).unwrap_or_default()),
-            },
-        }
+        say_health(self.client.ping());
         Ok(())
     }
 
     fn describe(&mut self, line: Line) -> Result<(), Stop> {
         line.end()?;
-        let methods = self.client.describe().map_err(ramway::Error::from)?;
-        let method = |info: &ramway::rpc::MethodInfo| match &info.name {
-            Some(name) => format!("{} {name}", info.number),
-            None => info.number.to_string(),
-        };
-        println!("described text={}", methods.iter().map(method).collect::<Vec<_>>().join(","));
+        say_described(&self.client.describe().map_err(ramway::Error::from)?);
         Ok(())
     }
 }
 
-impl Reading {
-    /// Receives one element, and says how many that were: none where the stream has ended.
-    fn next(&mut self, client: &mut Client, limit: Duration, tally: &mut Tally) -> Result<Poll<u64>, Stop> {
-        let Some(stream) = &mut self.stream else { return Ok(Poll::Ready(0)) };
+impl Expected {
+    /// The streams of a command, and the options of their calls.
+    pub(super) fn many(mut line: Line) -> Result<(Vec<Self>, CallOptions<'static>), Stop> {
+        let (count, size): (u32, u32) = (line.need("count")?, line.need("size")?);
+        let (code, streams, start): (u32, u64, u64) =
+            (line.get("code", 0)?, line.get("streams", 1)?, line.get("start", 0)?);
+        let mut options = CallOptions::new();
+        if let Some(window) = line.maybe("window")? {
+            options = options.window(window);
+        }
+        if let Some(deadline) = line.maybe("deadline")? {
+            options = options.timeout(Duration::from_micros(deadline));
+        }
+        line.end()?;
+        let (size, count) = (size as usize, u64::from(count));
+        let one = |seq| Self { seq, size, count, code, received: 0, ended: false };
+        Ok(((start..start + streams).map(one).collect(), options))
+    }
+
+    pub(super) fn body(&self) -> Vec<u8> {
+        words([self.count as u32, self.size as u32, self.code, self.seq as u32])
+    }
+
+    /// Counts what came of the stream, if it is as it must be; says how many elements that were.
+    pub(super) fn came(&mut self, next: Option<CallResult<Reply>>, tally: &mut Tally) -> Result<u64, Stop> {
         let wrong = |what| Stop::Bad(self.seq, what);
-        let Poll::Ready(next) = stream.next_timeout(client, limit) else { return Ok(Poll::Pending) };
         let whole = || match self.received == self.count {
             true => Ok(()),
             false => Err(wrong(format!("{} elements instead of {}", self.received, self.count))),
@@ -253,7 +274,7 @@ impl Reading {
                 same("element", element.body(), &bytes(self.seq + self.received, self.size)).map_err(wrong)?;
                 self.received += 1;
                 tally.bytes += element.body().len() as u64;
-                return Ok(Poll::Ready(1));
+                return Ok(1);
             }
             None => {
                 whole()?;
@@ -270,7 +291,7 @@ impl Reading {
                 tally.failed(&error);
             }
         }
-        self.stream = None;
-        Ok(Poll::Ready(0))
+        self.ended = true;
+        Ok(0)
     }
 }

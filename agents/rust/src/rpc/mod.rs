@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 pub(crate) mod server;
+pub(crate) mod tasks;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,11 +18,12 @@ use crate::message::{Messages, Sizes};
 pub(crate) const SUM: &str = "Agent.Sum";
 
 /// Opens a server or a client, and says so.
-pub(crate) fn open(ends: &mut Ends, name: &str, role: &str, line: Line) -> Result<(), Stop> {
-    match role {
-        "client" => client::open(ends, name, line),
-        "server" => server::open(ends, name, line),
-        _ => Err(Stop::Refused(format!("role={role}"))),
+pub(crate) fn open(ends: &mut Ends, name: &str, role: &str, mut line: Line) -> Result<(), Stop> {
+    match (role, line.text("kind").as_deref()) {
+        ("client", None) => client::open(ends, name, line),
+        ("client", Some("async")) => tasks::open(ends, name, line),
+        ("server", None) => server::open(ends, name, line),
+        (_, kind) => Err(Stop::Refused(format!("role={role} kind={}", kind.unwrap_or_default()))),
     }
 }
 

@@ -4,7 +4,7 @@ use ramway_agents::Result;
 
 use super::super::pair::Pair;
 use super::super::stream::{empty, wait};
-use super::{all_ok, both, connect, connected, finish, serve, served, serving, settled};
+use super::{all_ok, both, connect, connected, finish, kind, serve, served, serving, settled};
 use crate::run::{Program, Scene};
 use crate::vectors::rpc::{SUM, method_id};
 
@@ -21,7 +21,7 @@ fn by_name(pair: &Pair<'_>, scene: &Scene) -> Result<(Program, Program)> {
     server.tell(&format!("open rpc=s role=server wait={}", wait(pair)))?;
     serving(&mut server)?;
     let mut client = scene.start(pair.consumer, "client")?;
-    client.tell(&format!("open rpc=s role=client wait={}", wait(pair)))?;
+    client.tell(&format!("open rpc=s role=client wait={}{}", wait(pair), kind(pair)))?;
     connected(&mut client, &server)?;
     Ok((server, client))
 }

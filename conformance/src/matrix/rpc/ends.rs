@@ -7,8 +7,10 @@ use ramway_agents::Result;
 
 use super::super::crash::in_time;
 use super::super::pair::Pair;
-use super::{all_ok, both, connect, connected, finish, of, opening, running, serve, served, settled, sum};
-use crate::run::Scene;
+use super::{
+    all_ok, both, connect, connected, finish, listening, of, opening, running, serve, served, serving, settled, sum,
+};
+use crate::run::{Program, Scene};
 
 /// A server that shuts down refuses new calls, ends those that run, and closes.
 pub fn drain(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
@@ -91,9 +93,50 @@ pub fn server_dies_at_random(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
         server = serve(pair, scene, "")?;
         client.tell(&opening(pair, scene, ""))?;
         connected(&mut client, &server)?;
+        // What may have run was not repeated.
+        settled(scene, &mut server, &mut client)?.expect("began=0 clients=1")?;
     }
     all_ok(&mut client, 10, "method=1")?;
     finish(scene, server, client)
+}
+
+/// A server is restarted under load, in good order: what it took it answers, what it refused or left was not run, and nothing is run
+/// twice, by the old server or by the next one of the name. The clients connect again when they are told to.
+pub fn server_restarts(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
+    let mut server = serve(pair, scene, "")?;
+    let mut clients = Vec::new();
+    for label in ["client 1", "client 2"] {
+        clients.push(connect(pair, scene, &server, "", label)?);
+    }
+    let count = pair.messages / 10;
+    for _ in 0..2 {
+        clients.iter_mut().try_for_each(|client| client.tell(&format!("call method=1 count={count} in_flight=16")))?;
+        let began = pair.random.u64(1..count);
+        served(scene, &mut server, "calls", |event| Ok(event.number::<u64>("began")? >= began))?;
+        server.ask("shutdown limit=60000", "draining")?;
+        let mut answered = 0;
+        for client in &mut clients {
+            let called = client.expect("called")?;
+            sum(called.expect("may_have_run=0")?, &["Ok", "Draining", "Closed"], count)?;
+            answered += of(&called, "Ok")?;
+        }
+        server.ask("join", "ended")?;
+        server.ask("served", "served")?.expect(&format!("began={answered} running=0 cancelled=0"))?;
+        server.ask("close", "closed")?;
+        server.tell(&listening(pair, scene, ""))?;
+        serving(&mut server)?;
+        for client in &mut clients {
+            client.ask("health", "end")?.expect("name=Closed")?;
+            client.ask("close", "closed")?;
+            client.tell(&opening(pair, scene, ""))?;
+            connected(client, &server)?;
+            all_ok(client, 10, "method=1")?;
+        }
+        running(scene, &mut server, 0)?.expect("began=20 clients=2")?;
+    }
+    let last = clients.pop().ok_or("two")?;
+    clients.into_iter().try_for_each(Program::give_back)?;
+    finish(scene, server, last)
 }
 
 /// A client is killed with calls and a stream under way: they are cancelled, and no other client is disturbed.

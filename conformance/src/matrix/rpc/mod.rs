@@ -14,28 +14,31 @@ use super::{Load, Scenario, scenario};
 use crate::run::{Program, Scene};
 
 const RPC: &[Over] = &[Over::Rpc];
+/// Of scenarios that are about the client: either one, where a language has two.
+const EITHER: &[Over] = &[Over::Rpc, Over::RpcAsync];
 
 /// Everything that a server and a client play.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario("calls", RPC, Load::Busy, calls::calls),
-    scenario("errors", RPC, Load::Idle, calls::errors),
-    scenario("streams", RPC, Load::Busy, calls::streams),
+    scenario("calls", EITHER, Load::Busy, calls::calls),
+    scenario("errors", EITHER, Load::Idle, calls::errors),
+    scenario("streams", EITHER, Load::Busy, calls::streams),
     scenario("many-clients", RPC, Load::Busy, calls::many_clients),
-    scenario("both-ways-full", RPC, Load::Busy, calls::both_ways_full),
-    scenario("slow-reader", RPC, Load::Idle, limits::slow_reader),
-    scenario("in-flight", RPC, Load::Busy, limits::in_flight),
-    scenario("overloaded", RPC, Load::Idle, limits::overloaded),
+    scenario("both-ways-full", EITHER, Load::Busy, calls::both_ways_full),
+    scenario("slow-reader", EITHER, Load::Idle, limits::slow_reader),
+    scenario("in-flight", EITHER, Load::Busy, limits::in_flight),
+    scenario("overloaded", EITHER, Load::Idle, limits::overloaded),
     scenario("busy", RPC, Load::Idle, limits::busy),
-    scenario("cancel-storm", RPC, Load::Busy, limits::cancel_storm),
-    scenario("deadline-storm", RPC, Load::Busy, limits::deadline_storm),
+    scenario("cancel-storm", EITHER, Load::Busy, limits::cancel_storm),
+    scenario("deadline-storm", EITHER, Load::Busy, limits::deadline_storm),
     scenario("plain-peers", RPC, Load::Idle, limits::plain_peers),
-    scenario("drain", RPC, Load::Idle, ends::drain),
-    scenario("drain-limit", RPC, Load::Idle, ends::drain_limit),
-    scenario("server-dies", RPC, Load::Idle, ends::server_dies),
-    scenario("server-dies-at-random", RPC, Load::Busy, ends::server_dies_at_random),
+    scenario("drain", EITHER, Load::Idle, ends::drain),
+    scenario("drain-limit", EITHER, Load::Idle, ends::drain_limit),
+    scenario("server-dies", EITHER, Load::Idle, ends::server_dies),
+    scenario("server-dies-at-random", EITHER, Load::Busy, ends::server_dies_at_random),
+    scenario("server-restarts", EITHER, Load::Busy, ends::server_restarts),
     scenario("client-dies", RPC, Load::Idle, ends::client_dies),
-    scenario("client-stopped", RPC, Load::Idle, ends::client_stopped),
-    scenario("server-stopped", RPC, Load::Idle, ends::server_stopped),
+    scenario("client-stopped", EITHER, Load::Idle, ends::client_stopped),
+    scenario("server-stopped", EITHER, Load::Idle, ends::server_stopped),
 ];
 
 /// Between two looks at what a program has come to.
@@ -50,15 +53,25 @@ fn place(scene: &Scene) -> String {
     scene.directory().join("s").display().to_string()
 }
 
+/// What opens a server.
+fn listening(pair: &Pair<'_>, scene: &Scene, keys: &str) -> String {
+    format!("open rpc={} role=server wait={}{keys}", place(scene), wait(pair))
+}
+
 /// What opens a client.
 fn opening(pair: &Pair<'_>, scene: &Scene, keys: &str) -> String {
-    format!("open rpc={} role=client wait={}{keys}", place(scene), wait(pair))
+    format!("open rpc={} role=client wait={}{}{keys}", place(scene), wait(pair), kind(pair))
+}
+
+/// The key that says which of a language's clients it is.
+fn kind(pair: &Pair<'_>) -> &'static str {
+    if pair.over == Over::RpcAsync { " kind=async" } else { "" }
 }
 
 /// A server that listens, with these keys of `open` beside.
 fn serve(pair: &Pair<'_>, scene: &Scene, keys: &str) -> Result<Program> {
     let mut server = scene.take(pair.producer, "server")?;
-    server.tell(&format!("open rpc={} role=server wait={}{keys}", place(scene), wait(pair)))?;
+    server.tell(&listening(pair, scene, keys))?;
     serving(&mut server)?;
     Ok(server)
 }
