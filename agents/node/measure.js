@@ -256,5 +256,10 @@ export async function measureCalls(client, line) {
     for (const message of each) read(check, (await client.call(1, message)).body);
     stamps.push(now());
   }
-  saySums(stamps[0], stamps.at(-1), check, stamps.slice(1).map((stamp, n) => stamp - stamps[n]));
+  saySums(
+    stamps[0],
+    stamps.at(-1),
+    check,
+    stamps.slice(1).map((stamp, n) => stamp - stamps[n]),
+  );
 }

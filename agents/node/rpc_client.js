@@ -353,5 +353,8 @@ export class Calling {
 }
 
 const commands = Object.fromEntries(
-  ['call', 'start', 'collect', 'stream', 'next', 'cancel', 'health', 'describe', 'state', 'measure'].map((name) => [name, name]),
+  ['call', 'start', 'collect', 'stream', 'next', 'cancel', 'health', 'describe', 'state', 'measure'].map((name) => [
+    name,
+    name,
+  ]),
 );

@@ -32,7 +32,8 @@ class Calling {
             asBytes,
             asBytes,
             message,
-            (/** @type {Error | null} */ error, /** @type {Buffer} */ reply) => (error ? reject(error) : resolve(reply)),
+            (/** @type {Error | null} */ error, /** @type {Buffer} */ reply) =>
+              error ? reject(error) : resolve(reply),
           );
         })
       );
@@ -102,7 +103,8 @@ export function mechanisms(environment) {
   const { version } = require('@grpc/grpc-js/package.json');
   return [
     {
-      about: () => about('grpc-node', 'peer', true, 'gRPC on a Unix socket, @grpc/grpc-js on both sides; bytes', version),
+      about: () =>
+        about('grpc-node', 'peer', true, 'gRPC on a Unix socket, @grpc/grpc-js on both sides; bytes', version),
       // A reply is what was sent.
       can: ({ test, mode, size, batch }) => test === 'call' && mode === 'block' && size === 32 && batch === 1,
       async open({ directory }, leads) {
@@ -112,7 +114,9 @@ export function mechanisms(environment) {
             const client = new grpc.Client(address, grpc.credentials.createInsecure());
             await new Promise((resolve, reject) => {
               const until = Date.now() + 20_000;
-              client.waitForReady(until, (/** @type {Error | undefined} */ error) => (error ? reject(error) : resolve(null)));
+              client.waitForReady(until, (/** @type {Error | undefined} */ error) =>
+                error ? reject(error) : resolve(null),
+              );
             });
             return new Calling(client);
           };

@@ -1,6 +1,6 @@
-"""gRPC's Python packages: a unary call for each request over a Unix socket, whose body is bytes on both sides: no Protocol
-Buffers, which would cost more. `grpc.aio` in an event loop on both sides, with a coroutine as the handler; and the calls that
-block, with the one thread that such a server needs. The defaults otherwise."""
+"""gRPC's Python package: a unary call for each request over a Unix socket, whose body is bytes on both sides: no
+Protocol Buffers, which would cost more. `grpc.aio` in an event loop on both sides, with a coroutine as the handler; and
+the calls that block, with the one thread that such a server needs. The defaults otherwise."""
 
 from __future__ import annotations
 
