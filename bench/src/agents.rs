@@ -178,7 +178,11 @@ const ROWS: &[Row] = &[
     ),
     latest("csharp", "latest-csharp", "from a publisher in Rust: TryReadLatest into memory of its own"),
     calls("python", "rpc-python", "client.call; the handler is a function, and server.run() serves"),
-    awaits("python", "rpc-async-python", "await client.call; the handler is a coroutine, and await server.serve() serves"),
+    awaits(
+        "python",
+        "rpc-async-python",
+        "await client.call; the handler is a coroutine, and await server.serve() serves",
+    ),
     calls("node", "rpc-node", "await client.call, and a handler in the server's event loop"),
     calls("go", "rpc-go", "client.Call, and a handler of the server's pool"),
     calls("java", "rpc-java", "client.call, and a handler of the server's own threads"),
