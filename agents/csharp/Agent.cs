@@ -166,7 +166,9 @@ namespace Ramway.Agents
                 }
                 else
                 {
-                    calling = new RpcCalling(line, rpc, Pid, Asynchronous);
+                    // The calls that do not block.
+                    bool awaits = line.Text("kind") == "async";
+                    calling = new RpcCalling(line, rpc, Pid, Asynchronous || awaits);
                 }
                 return;
             }

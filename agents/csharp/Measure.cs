@@ -9,7 +9,7 @@ namespace Ramway.Agents
     internal sealed class Measure
     {
         /// <summary>Message number n has the words n % Cycle and those after it.</summary>
-        private const int Cycle = 4096;
+        internal const int Cycle = 4096;
 
         private readonly Sender tx;
         private readonly Receiver rx;

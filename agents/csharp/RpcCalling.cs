@@ -73,6 +73,9 @@ namespace Ramway.Agents
                     line.End();
                     Agent.Say("state in_flight=" + client.InFlight);
                     return true;
+                case "measure":
+                    new RpcMeasure(client, line, asynchronous).Run();
+                    return true;
                 case "close":
                     line.End();
                     client.Dispose();

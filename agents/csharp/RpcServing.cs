@@ -24,8 +24,40 @@ namespace Ramway.Agents
             options.MaxClients = (int)line.Number("max_clients", options.MaxClients);
             options.MaxInFlight = (int)line.Number("max_in_flight", options.MaxInFlight);
             options.MaxBytes = line.Number("max_bytes", options.MaxBytes);
+            string bare = line.Text("bare");
             line.End();
             server = RpcServer.Bind(name, options);
+            if (bare != "")
+            {
+                Bare(bare == "async");
+            }
+            else
+            {
+                Methods();
+            }
+            serving = server.ServeAsync();
+            Agent.Say($"attached pid={pid} capacity={capacity}");
+        }
+
+        /// <summary>What is measured: method 1 alone, and nothing that counts; a function, or with bare=async a task.</summary>
+        private void Bare(bool asynchronous)
+        {
+            if (asynchronous)
+            {
+                server.Method(1, async request =>
+                {
+                    await Task.CompletedTask;
+                    return request.Body;
+                });
+            }
+            else
+            {
+                server.Method(1, request => request.Body);
+            }
+        }
+
+        private void Methods()
+        {
             server.Method(1, Counted(Echo));
             server.Method(2, Counted(Pattern));
             server.Method(3, Counted(r => throw new RpcFault(Number(r, 0), Encoding.UTF8.GetString(r.Body.Span.Slice(4)))));
@@ -34,8 +66,6 @@ namespace Ramway.Agents
             server.Method(6, Counted(r => throw new InvalidOperationException("method 6")));
             server.Method(7, Counted(Caller));
             server.Method("Agent.Sum", Counted(r => Words(Crc32.Of(r.Body.Span))));
-            serving = server.ServeAsync();
-            Agent.Say($"attached pid={pid} capacity={capacity}");
         }
 
         /// <summary>Does what a server is told. False: it is no command of its own.</summary>

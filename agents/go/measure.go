@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"strconv"
 	"strings"
@@ -213,6 +214,32 @@ func (l *loop) latest(e *ends) error {
 	return nil
 }
 
+// call makes calls of a server that is open with bare=yes.
+func (l *loop) call(e *ends) error {
+	request, client := make([]byte, l.size), e.client.client
+	l.stamp()
+	due := l.group
+	for seq := range l.count {
+		fill(request, seq%cycle)
+		reply, err := client.Call(context.Background(), 1, request)
+		if err != nil {
+			return err
+		}
+		if len(reply.Body) != l.size {
+			return errLength
+		}
+		// A reply's bytes begin wherever they were put.
+		for at := 0; at < l.size; at += 8 {
+			l.words += binary.LittleEndian.Uint64(reply.Body[at:])
+		}
+		if seq+1 == due {
+			due += l.group
+			l.stamp()
+		}
+	}
+	return nil
+}
+
 // start is where the times that are said begin: an own clock without steps, and the kernel's at the same moment.
 var start, startNs = time.Now(), monotonic()
 
@@ -223,9 +250,9 @@ func measure(e *ends, l *line) error {
 	wait := l.wait()
 	l.end()
 	run, known := map[string]func(*ends) error{"ping": m.ping, "echo": m.echo, "send": m.send, "receive": m.receive,
-		"latest": m.latest}[what]
-	if !known {
-		panic(refusedError("do=" + what))
+		"latest": m.latest, "call": m.call}[what]
+	if !known || (what == "call") != (e.client != nil) {
+		panic(refusedError("do=" + what + ", or another kind of end is open"))
 	}
 	if e.tx != nil {
 		e.tx.SetWait(wait)
@@ -239,7 +266,7 @@ func measure(e *ends, l *line) error {
 	m.stamps = make([]time.Time, 0, m.count/m.group+2)
 	event("ready")
 	// The other side is told first: it polls by then.
-	if what == "ping" || what == "send" {
+	if what == "ping" || what == "send" || what == "call" {
 		nextLine()
 	}
 	began := time.Now()

@@ -29,15 +29,22 @@ type serving struct {
 func openServing(e *ends, l *line, name string) error {
 	o := ramway.ServeOptions{Capacity: l.number("capacity", 65536), Align: int(l.number("align", 16)), Wait: l.wait(),
 		MaxClients: int(l.number("max_clients", 0)), MaxInFlight: int(l.number("max_in_flight", 0)), MaxBytes: l.number("max_bytes", 0)}
-	// A handler of method 5 that waits keeps no other call from being answered.
-	o.Pool = 1 << 20
+	bare := l.yes("bare")
 	l.end()
+	if !bare {
+		// A handler of method 5 that waits keeps no other call from being answered.
+		o.Pool = 1 << 20
+	}
 	server, err := ramway.BindServer(name, o)
 	if err != nil {
 		return err
 	}
 	s := &serving{server: server, gate: make(chan struct{}), run: make(chan error, 1)}
-	if err := s.methods(); err != nil {
+	methods := s.methods
+	if bare {
+		methods = s.bare
+	}
+	if err := methods(); err != nil {
 		return err
 	}
 	go func() { s.run <- server.Serve(context.Background()) }()
@@ -99,6 +106,11 @@ func (s *serving) methods() error {
 	return s.server.HandleNamed(sumName, s.counted(func(_ context.Context, r *ramway.Request) ([]byte, error) {
 		return littleEndian(crc32.ChecksumIEEE(r.Body)), nil
 	}))
+}
+
+// bare is what is measured: method 1 alone, and nothing that counts.
+func (s *serving) bare() error {
+	return s.server.Handle(1, func(_ context.Context, r *ramway.Request) ([]byte, error) { return r.Body, nil })
 }
 
 // four is the stream of method 4.

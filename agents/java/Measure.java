@@ -12,7 +12,7 @@ import java.lang.management.ManagementFactory;
 final class Measure {
     private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     /** Message number n has the words n % CYCLE and those after it. */
-    private static final int CYCLE = 4096;
+    static final int CYCLE = 4096;
     /** From this length on a view of the whole message is worth making. */
     private static final int LONG = 512;
 

@@ -198,6 +198,7 @@ final class RpcCalls {
                 line.end();
                 Agent.say("state in_flight=" + client.inFlight());
             }
+            case "measure" -> new RpcMeasure(client, line).run();
             case "close" -> {
                 line.end();
                 client.close();

@@ -27,7 +27,7 @@ final class RpcServe {
     RpcServe(String name, Line line) {
         long capacity = line.number("capacity", 65536);
         RpcServer.Builder builder = RpcServer.builder(name).capacity(capacity).align((int) line.number("align", 16))
-                .waitMode(line.waitMode()).handlers(Integer.MAX_VALUE);
+                .waitMode(line.waitMode());
         if (line.has("max_clients")) {
             builder.maxClients((int) line.number("max_clients", 0));
         }
@@ -37,9 +37,16 @@ final class RpcServe {
         if (line.has("max_bytes")) {
             builder.maxBytes(line.number("max_bytes", 0));
         }
+        boolean bare = line.yes("bare");
         line.end();
-        server = builder.bind();
-        methods();
+        if (bare) {
+            // What is measured: nothing that counts, and the defaults.
+            server = builder.bind();
+            server.method(1, RpcRequest::body);
+        } else {
+            server = builder.handlers(Integer.MAX_VALUE).bind();
+            methods();
+        }
         serving = begin(server::serve);
         Agent.say("attached pid=" + ProcessHandle.current().pid() + " capacity=" + capacity);
     }

@@ -233,7 +233,33 @@ export async function measure({ tx, rx }, line) {
   const ended = now();
   const { check, stamps, samples } = plan;
   for (let n = 1; n < stamps.length; n++) samples.push(stamps[n] - stamps[n - 1]);
+  saySums(began, ended, check, samples);
+}
+
+function saySums(began, ended, check, samples) {
   say(
     `measured began_ns=${began} ended_ns=${ended} sums=${check[0] >>> 0},${check[1] >>> 0} samples=${samples.join(',')}`,
+  );
+}
+
+/** `do=call`, of a client. */
+export async function measureCalls(client, line) {
+  const [what, size] = [line.text('do'), line.number('size')];
+  const [count, group] = [line.number('count'), line.number('group', 1)];
+  line.end();
+  if (what !== 'call') throw new Refused(`do=${what}, with a client open`);
+  const [groups, check, stamps] = [grouped(messages(size, count), group), Int32Array.of(1, 0), []];
+  say('ready');
+  await nextLine();
+  stamps.push(now());
+  for (const each of groups) {
+    for (const message of each) read(check, (await client.call(1, message)).body);
+    stamps.push(now());
+  }
+  saySums(
+    stamps[0],
+    stamps.at(-1),
+    check,
+    stamps.slice(1).map((stamp, n) => stamp - stamps[n]),
   );
 }

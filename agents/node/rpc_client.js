@@ -5,6 +5,7 @@ import { crc32 } from 'node:zlib';
 import { CallError, methodId, RpcClient } from 'ramway';
 
 import { BadMessage, msSince, named, Refused, say } from './line.js';
+import { measureCalls } from './measure.js';
 import { Messages } from './messages.js';
 import { pattern, read, SUM, words } from './rpc_server.js';
 import { OPEN_TIMEOUT } from './topic.js';
@@ -345,8 +346,15 @@ export class Calling {
     line.end();
     say(`state in_flight=${this.#client.inFlight}`);
   }
+
+  async measure(line) {
+    await measureCalls(this.#client, line);
+  }
 }
 
 const commands = Object.fromEntries(
-  ['call', 'start', 'collect', 'stream', 'next', 'cancel', 'health', 'describe', 'state'].map((name) => [name, name]),
+  ['call', 'start', 'collect', 'stream', 'next', 'cancel', 'health', 'describe', 'state', 'measure'].map((name) => [
+    name,
+    name,
+  ]),
 );

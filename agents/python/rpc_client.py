@@ -232,6 +232,11 @@ class Calling:
             case "describe":
                 line.end()
                 say_described(self.client.describe())
+            case "measure":
+                # Here, for what it imports.
+                import rpc_measure
+
+                rpc_measure.calls(self.client, line)
             case "state":
                 line.end()
                 say(f"state in_flight={self.client.in_flight}")

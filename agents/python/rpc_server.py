@@ -40,6 +40,7 @@ class Serving:
 
     def __init__(self, name: str, line: Line) -> None:
         wait, capacity, align = line.wait(), line.number("capacity", 65536), line.number("align", 16)
+        bare = line.text("bare")
         limits = {key: line.maybe(key) for key in ("max_clients", "max_in_flight", "max_bytes")}
         line.end()
         given: dict[str, Any] = {key: value for key, value in limits.items() if value is not None}
@@ -49,14 +50,25 @@ class Serving:
         self.gate = asyncio.Event()
         self.loop = asyncio.new_event_loop()
         self.failure: BaseException | None = None
-        self.methods()
+        # As a program without a loop would have it.
+        self.blocks = bare == "yes"
+        if bare:
+            # Here, for what it imports.
+            import rpc_measure
+
+            rpc_measure.bare(self.server, bare)
+        else:
+            self.methods()
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
         say(f"attached pid={os.getpid()} capacity={capacity}")
 
     def serve(self) -> None:
         try:
-            self.loop.run_until_complete(self.server.serve())
+            if self.blocks:
+                self.server.run()
+            else:
+                self.loop.run_until_complete(self.server.serve())
         except BaseException as failure:
             self.failure = failure
         finally:

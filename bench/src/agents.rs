@@ -1,7 +1,7 @@
 //! Ramway in other languages: rows whose two sides are agents (`agents/README.md`), started and told what to do by a leading
 //! process of this program, which then sleeps while they measure.
 
-use crate::case::{Burst, Mode, Test};
+use crate::case::{Burst, Mode, REQUEST, Test};
 use crate::channel::{About, Kind, Setup};
 use crate::usage::Watched;
 use crate::worker::{Answer, Ask, Lead, Outcome, Ready, say};
@@ -35,6 +35,10 @@ enum Over {
     Rings,
     /// The leading side publishes, the following one subscribes.
     Topic,
+    /// The leading side calls a method of the following one's server.
+    Calls,
+    /// The same by calls that are awaited, and a handler that is a coroutine or a task.
+    AwaitedCalls,
 }
 
 const fn ring(
@@ -55,6 +59,16 @@ const fn topic(lead: &'static str, follow: &'static str, name: &'static str, wha
 /// The newest message of a publisher in Rust, which has sent one and sends no other.
 const fn latest(follow: &'static str, name: &'static str, what: &'static str) -> Row {
     Row { over: Over::Topic, ..ring("rust", follow, name, what, values) }
+}
+
+/// Calls of a server of the same language, which replies with what it was sent.
+const fn calls(language: &'static str, name: &'static str, what: &'static str) -> Row {
+    Row { over: Over::Calls, ..ring(language, language, name, what, asks) }
+}
+
+/// The same, awaited.
+const fn awaits(language: &'static str, name: &'static str, what: &'static str) -> Row {
+    Row { over: Over::AwaitedCalls, ..calls(language, name, what) }
 }
 
 const ROWS: &[Row] = &[
@@ -163,6 +177,17 @@ const ROWS: &[Row] = &[
         "a topic, a reliable subscriber: Reserve, Commit, Recv; together: StartBatch, Add, Flush; RecvBatch",
     ),
     latest("csharp", "latest-csharp", "from a publisher in Rust: TryReadLatest into memory of its own"),
+    calls("python", "rpc-python", "client.call; the handler is a function, and server.run() serves"),
+    awaits(
+        "python",
+        "rpc-async-python",
+        "await client.call; the handler is a coroutine, and await server.serve() serves",
+    ),
+    calls("node", "rpc-node", "await client.call, and a handler in the server's event loop"),
+    calls("go", "rpc-go", "client.Call, and a handler of the server's pool"),
+    calls("java", "rpc-java", "client.call, and a handler of the server's own threads"),
+    calls("csharp", "rpc-csharp", "client.Call, and a handler of the thread pool"),
+    awaits("csharp", "rpc-async-csharp", "await client.CallAsync, and a handler that is a task"),
 ];
 
 /// All messages are of one size, and nothing is done with them but reading.
@@ -185,6 +210,20 @@ fn values(burst: &Burst) -> bool {
 
 fn views(burst: &Burst) -> bool {
     plain(burst) && burst.test == Test::View
+}
+
+/// How sides wait in a mode, as agents are told.
+fn waits(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Block => "block",
+        Mode::Hybrid => "hybrid",
+        _ => "spin",
+    }
+}
+
+/// One call after the other, whose reply is as long as its request.
+fn asks(burst: &Burst) -> bool {
+    plain(burst) && burst.test == Test::Call && burst.size == REQUEST && burst.batch == 1
 }
 
 /// The argument by which this program is told that it leads a row of agents. Whatever else it is told is in the environment.
@@ -288,6 +327,15 @@ impl Pair {
             let place = |name| setup.directory.join(name).display().to_string();
             let (there, back) = (place("there"), place("back"));
             let [leads, follows] = match row.over {
+                Over::Calls | Over::AwaitedCalls => {
+                    let (bare, kind) = if row.over == Over::Calls { ("yes", "") } else { ("async", " kind=async") };
+                    let (wait, capacity) = (waits(burst.mode), setup.capacity);
+                    let serve = format!("open rpc={there} role=server bare={bare} capacity={capacity} wait={wait}");
+                    pair.follow.ask(&serve, "attached", deadline())?;
+                    lead.ask(&format!("open rpc={there} role=client wait={wait}{kind}"), "attached", deadline())?;
+                    pair.warm_up(burst)?;
+                    return Ok(pair);
+                }
                 Over::Topic => {
                     let policy = if burst.test == Test::Latest { "latest" } else { "reliable" };
                     [format!("role=producer topic={there}"), format!("role=consumer topic={there} policy={policy}")]
@@ -347,14 +395,15 @@ impl Pair {
     /// The command for one half.
     fn measure(&self, half: &str, burst: &Burst) -> String {
         let Burst { size, count, group, mode, .. } = *burst;
+        if burst.test == Test::Call {
+            return format!("measure do=call size={size} count={count} group={group}");
+        }
         let batch = if mode == Mode::Batch { burst.batch } else { 1 };
         let node = self.row.lead == Some("node") || self.row.follow == "node";
         let wait = match mode {
-            Mode::Block => "block",
-            Mode::Hybrid => "hybrid",
             // A stream comes to an event loop.
             Mode::Each | Mode::Batch if node => "hybrid",
-            _ => "spin",
+            mode => waits(mode),
         };
         // Node.js has several ways.
         let how = match (self.row.name, half, mode) {
@@ -372,6 +421,8 @@ impl Pair {
             Test::Rtt => ["ping", "echo"],
             Test::View => ["show", "look"],
             Test::Latest => ["", "latest"],
+            // The server serves all the time.
+            Test::Call => ["call", ""],
             _ if self.row.lead.is_none() => ["", "flow"],
             _ => ["send", "receive"],
         };
@@ -384,12 +435,17 @@ impl Pair {
             watched.push(Watched::begin(lead.pid()));
         }
         watched.push(Watched::begin(self.follow.pid()));
-        self.follow.ask(&follows, "ready", deadline())?;
+        let serves = burst.test == Test::Call;
+        if !serves {
+            self.follow.ask(&follows, "ready", deadline())?;
+        }
         let mut events = Vec::new();
         if let Some(lead) = &mut leading {
             events.push(lead.ask("go", "measured", deadline())?);
         }
-        events.push(self.follow.expect("measured", deadline())?);
+        if !serves {
+            events.push(self.follow.expect("measured", deadline())?);
+        }
         let receives = match burst.test {
             Test::Rtt => &events[..],
             Test::View => &[],

@@ -66,6 +66,7 @@ pub fn catalogue(peers: Option<&Path>) -> Result<Catalogue> {
         plan::PEERS,
         plan::FANS,
         plan::CALLERS,
+        plan::IN_LANGUAGES,
         plan::PYTHON,
         plan::PYTHON_OTHERS,
         plan::PYTHON_FANS,
@@ -85,6 +86,8 @@ pub fn catalogue(peers: Option<&Path>) -> Result<Catalogue> {
                 "between Java processes"
             } else if among(plan::CSHARP) {
                 "between C# processes"
+            } else if among(plan::IN_LANGUAGES) {
+                "calls between processes of this language"
             } else if among(plan::POOLS) {
                 "another library's pool of buffers"
             } else {

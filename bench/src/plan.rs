@@ -16,7 +16,7 @@ pub(crate) use csharp::CSHARP;
 pub(crate) use jvm::JVM;
 pub(crate) use node::NODE;
 pub(crate) use pool::POOLS;
-pub(crate) use rpc::CALLERS;
+pub(crate) use rpc::{CALLERS, IN_LANGUAGES};
 pub(crate) use topic::{FANS, PYTHON_FANS};
 
 /// How much is measured.

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use ramway::ring::log::Log;
+use ramway::rpc::Client;
 use ramway::{ErrorKind, Receiver, Result, Sender, Subscriber};
 
 use crate::Stop;
@@ -71,10 +72,32 @@ pub(crate) fn measure(ends: &mut Ends, mut line: Line) -> std::result::Result<()
         ("latest", _, Some(rx)) => latest(rx, &plan, &mut timed)?,
         (other, ..) => return Err(Stop::Refused(format!("do={other}, or it has another kind of end open"))),
     }
+    say(began, &timed);
+    Ok(())
+}
+
+/// `do=call`, of a client.
+pub(crate) fn calls(client: &mut Client, mut line: Line) -> std::result::Result<(), Stop> {
+    let what: String = line.need("do")?;
+    let plan = Plan { size: line.need("size")?, count: line.need("count")?, batch: 1, group: line.get("group", 1)? };
+    line.end()?;
+    if what != "call" {
+        return Err(Stop::Refused(format!("do={what}, with a client open")));
+    }
+    let mut timed = Timed { words: 0, stamps: Vec::with_capacity((plan.count / plan.group) as usize + 2) };
+    println!("ready");
+    Line::next();
+    let began = now();
+    call(client, &plan, &mut timed)?;
+    say(began, &timed);
+    Ok(())
+}
+
+/// What came of a loop that has just ended.
+fn say(began: u64, timed: &Timed) {
     let ended = now();
     let samples: Vec<String> = timed.stamps.windows(2).map(|pair| (pair[1] - pair[0]).to_string()).collect();
     println!("measured began_ns={began} ended_ns={ended} words={} samples={}", timed.words, samples.join(","));
-    Ok(())
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC: the same in all processes.
@@ -185,6 +208,23 @@ fn receive<L: Log>(rx: &mut Receiver<L>, plan: &Plan, timed: &mut Timed) -> Resu
     while seen < plan.count {
         seen += take(rx, plan.size, plan.batch.min(plan.count - seen), &mut timed.words)?;
         if seen >= due {
+            due += plan.group;
+            timed.stamp(begin);
+        }
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn call(client: &mut Client, plan: &Plan, timed: &mut Timed) -> Result<()> {
+    let mut request = vec![0; plan.size];
+    let begin = Instant::now();
+    timed.stamp(begin);
+    let mut due = plan.group;
+    for seq in 0..plan.count {
+        fill(&mut request, seq % CYCLE);
+        read(client.call(1, &request)?.body(), plan.size, &mut timed.words);
+        if seq + 1 == due {
             due += plan.group;
             timed.stamp(begin);
         }

@@ -14,6 +14,10 @@
  * @property {(groups: Buffer[][], check: Int32Array) => Promise<number[]> | number[]} [ping] Round trips: when each group
  *   of them began, and when the last one ended.
  * @property {(answers: Buffer[], check: Int32Array) => Promise<void> | void} [echo] The other side of `ping`.
+ * @property {(groups: Buffer[][], check: Int32Array) => Promise<number[]>} [calls] Test `call`: a call for each message, whose
+ *   reply is what was sent; gives as `ping` does.
+ * @property {(count: number) => Promise<void>} [serve] The other side of `calls`: answers so many from now on; resolves when all
+ *   were.
  * @property {(burst: Burst) => (() => Promise<void> | void)} [stream] A stream of messages, ready to be sent.
  * @property {(burst: Burst, check: Int32Array) => Promise<void> | void} [receive] Reads a stream.
  * @property {(size: number, n: number) => void} [show] Test `view`: makes what the other side will look at, sends it, and
@@ -180,13 +184,18 @@ export function half(end, leads, burst) {
     const look = (/** @type {number} */ n) => [has(end.look).call(end, size, n)];
     return { run: async () => steps.flatMap(leads ? show : look), check: nothing };
   }
+  if (test === 'call' && !leads) {
+    // The calling side reads the replies, which are what it sent.
+    const served = has(end.serve).call(end, count);
+    return { run: async () => (await served, []), check: nothing };
+  }
   const all = messages(size, count);
   if (!leads) {
     return { run: async () => (await has(end.echo).call(end, all, check), []), check: verified };
   }
   const groups = grouped(all, burst.group);
   const trips = async () => {
-    const stamps = await has(end.ping).call(end, groups, check);
+    const stamps = await has(test === 'call' ? end.calls : end.ping).call(end, groups, check);
     return stamps.slice(1).map((stamp, n) => stamp - /** @type {number} */ (stamps[n]));
   };
   return { run: trips, check: verified };

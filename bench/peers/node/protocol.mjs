@@ -2,7 +2,7 @@
  * What `ramway bench` tells a worker and hears from it: version 1 of the protocol of `bench/src/worker.rs`.
  *
  * @typedef {object} Burst How much to do at a stretch.
- * @property {string} test `rtt`, `one-way` or `view`; there are others, which nothing here can do.
+ * @property {string} test `rtt`, `one-way`, `view` or `call`; there are others, which nothing here can do.
  * @property {string} mode How the sides wait (`spin`, `hybrid`, `block`) or publish (`each`, `batch`).
  * @property {number} size Bytes of a message.
  * @property {number} smallest The same, unless messages are of different sizes.

@@ -138,6 +138,14 @@ class End:
         end that cannot tell."""
         raise NotImplementedError
 
+    def calls(self, groups: list[list[bytes]]) -> list[int]:
+        """Test `call`: a call for each message, whose reply is what was sent. Gives as `ping` does."""
+        raise NotImplementedError
+
+    def serve(self, count: int) -> Callable[[], None]:
+        """The other side of `calls`: answers so many from now on. What it gives waits until all were."""
+        raise NotImplementedError
+
     def close(self) -> None:
         """Gives everything back."""
 
@@ -233,7 +241,7 @@ def lead(end: End, burst: Burst, turns: Turns) -> tuple[Callable[[], list[int]],
     checks: list[int] = []
 
     def trips() -> list[int]:
-        *stamps, check = end.ping(groups)
+        *stamps, check = end.calls(groups) if burst.test == "call" else end.ping(groups)
         checks.append(check)
         return [after - before for before, after in pairwise(stamps)]
 
@@ -245,6 +253,15 @@ def follow(end: End, burst: Burst, turns: Turns) -> tuple[Callable[[], list[int]
     end.wait_like(burst.mode)
     if burst.test == "view":
         return lambda: list(_look(end, burst, turns)), lambda: None
+    if burst.test == "call":
+        wait = end.serve(burst.count)
+
+        def answers_all() -> list[int]:
+            wait()
+            return []
+
+        # The calling side reads the replies, which are what it sent.
+        return answers_all, lambda: None
     checks: list[int] = []
     answers = list(messages(burst.size, burst.count)) if burst.test == "rtt" else []
 

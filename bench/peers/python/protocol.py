@@ -27,7 +27,8 @@ class Burst(_Words):
     """How much to do at a stretch."""
 
     test: str
-    """`rtt`, `one-way` or `view`; `readers`, `latest` or `producers`; there are others, which nothing here can do."""
+    """`rtt`, `one-way`, `view` or `call`; `readers`, `latest` or `producers`; there are others, which nothing here can
+    do."""
     mode: str
     """How the sides wait (`spin`, `hybrid`, `block`) or publish (`each`, `batch`)."""
     size: int

@@ -9,5 +9,7 @@ pub(super) fn bars(run: &Run<'_>) -> Vec<Bar> {
         run.time(what, "rpc-spin", "rpc", "bus", 1.2),
         run.time(what, "rpc-spin", "rpc", "iceoryx2-rpc", 0.3),
         run.time(what, "rpc-spin", "rpc", "tonic-unary", 0.05),
+        run.time("RPC in Python: an awaited call, 32 B", "rpc-in-python", "rpc-async-python", "grpc-aio-python", 0.2),
+        run.time("RPC in Go: a call, 32 B", "rpc-in-go", "rpc-go", "grpc-go", 0.1),
     ]
 }

@@ -24,7 +24,8 @@ fn agents_say_what_they_can_measure() {
         rows.into_iter().map(|row| row.name).collect::<Vec<_>>()
     };
     let java = ["ring-java", "ring-rust-java", "ring-java-rust", "topic-java", "latest-java"];
-    assert_eq!(names(commands()), [&java[..], &["ring-csharp", "topic-csharp", "latest-csharp"]].concat());
+    let csharp = ["ring-csharp", "topic-csharp", "latest-csharp"];
+    assert_eq!(names(commands()), [&java[..], &csharp, &["rpc-java", "rpc-csharp", "rpc-async-csharp"]].concat());
     assert!(agents::rows(&BTreeMap::from([("kotlin".to_owned(), vec!["/nonexistent".into()])])).is_err());
 }
 
@@ -37,11 +38,13 @@ fn bursts_of_agents_arrive() {
     let each = Burst { group: 100, ..Burst::new(Test::OneWay, Mode::Each, 32, 5000) };
     let batch = Burst { batch: 32, ..Burst { mode: Mode::Batch, ..each } };
     let latest = Burst { group: 10, threads: 0, ..Burst::new(Test::Latest, Mode::Each, 64, 500) };
+    let call = Burst { group: 10, ..Burst::new(Test::Call, Mode::Hybrid, 32, 200) };
     let rows = [
         ("ring-csharp", &[rtt, each, batch][..]),
         ("ring-rust-java", &[each, batch]),
         ("topic-java", &[each, batch]),
         ("latest-java", &[latest]),
+        ("rpc-java", &[call]),
     ];
     for (row, bursts) in rows {
         let pair = Pair::start(&command, row, 1 << 16, &bursts[0], &conditions).expect("it starts");
@@ -54,7 +57,7 @@ fn bursts_of_agents_arrive() {
             let sides = if burst.test == Test::Latest { 1 } else { 2 };
             let used = |of: [u64; 2]| of.into_iter().filter(|&used| used > 0).count();
             assert!(outcome.elapsed_ps > 0 && [outcome.cpu_ns, outcome.peak_rss].map(used) == [sides; 2]);
-            let samples = if burst.test == Test::Rtt { 20 } else { 49 };
+            let samples = if matches!(burst.test, Test::Rtt | Test::Call) { 20 } else { 49 };
             assert!(outcome.samples_ps.len() >= samples && outcome.allocated_bytes.is_none(), "{outcome:?}");
         }
         pair.stop().expect("both end");

@@ -9,7 +9,7 @@ use ramway::rpc::{CallOptions, CallResult, Client, MethodInfo, Pending, Reply, S
 use super::{Calls, Request, Tally, application, bytes, same, words};
 use crate::ends::{Ends, OPEN_TIMEOUT};
 use crate::line::Line;
-use crate::{Stop, named};
+use crate::{Stop, measure, named};
 
 /// A client and the calls that it keeps.
 pub(crate) struct Calling {
@@ -91,6 +91,7 @@ impl Calling {
             "cancel" => self.cancel(line),
             "health" => self.health(line),
             "describe" => self.describe(line),
+            "measure" => measure::calls(&mut self.client, line),
             "state" => {
                 line.end()?;
                 println!("state in_flight={}", self.client.in_flight());

@@ -81,10 +81,15 @@ pub(crate) fn open(ends: &mut Ends, name: &str, mut line: Line) -> std::result::
     if let Some(bytes) = line.maybe("max_bytes")? {
         builder = builder.max_bytes(bytes);
     }
+    let bare = line.yes("bare");
     line.end()?;
     let (seen, held) = (Arc::<Seen>::default(), Arc::<Mutex<Held>>::default());
     let mut server = builder.bind()?;
-    methods(&mut server, &seen, &held)?;
+    if bare {
+        server.method(1, |request| Ok(request.write(request.body())))?;
+    } else {
+        methods(&mut server, &seen, &held)?;
+    }
     let stopper = server.stopper();
     let (ask, asked) = channel::<()>();
     let (answer, clients) = channel();

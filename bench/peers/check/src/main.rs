@@ -26,9 +26,27 @@ const PEERS: [&str; 17] = [
     "sharded-slab",
 ];
 
-/// Of Python's those that are between many processes, where they were built.
-const PYTHON: [&str; 6] =
-    ["topic-python", "topic-latest-python", "inbox-python", "queues-python", "pipes-python", "shared-lock-python"];
+/// Of other languages those that are between many processes, and those that call, where they were built.
+const ELSEWHERE: [&str; 18] = [
+    "topic-python",
+    "topic-latest-python",
+    "inbox-python",
+    "queues-python",
+    "pipes-python",
+    "shared-lock-python",
+    "grpc-aio-python",
+    "grpc-python",
+    "grpc-go",
+    "grpc-java",
+    "grpc-node",
+    "rpc-python",
+    "rpc-async-python",
+    "rpc-go",
+    "rpc-java",
+    "rpc-csharp",
+    "rpc-async-csharp",
+    "rpc-node",
+];
 
 /// What is wrong with a row.
 fn failure(row: &Row) -> Option<String> {
@@ -50,7 +68,7 @@ fn main() -> Result<ExitCode, ramway_bench::Failure> {
     if wanted.is_empty() {
         let known = catalogue(Some(manifests.as_ref()))?.mechanisms;
         let built = |name: &&str| known.iter().any(|one| one.about.name == **name && one.missing.is_none());
-        wanted = PEERS.iter().copied().chain(PYTHON.iter().copied().filter(built)).map(String::from).collect();
+        wanted = PEERS.iter().copied().chain(ELSEWHERE.iter().copied().filter(built)).map(String::from).collect();
     }
     let (mut passed, mut failed) = (0, 0);
     for peer in wanted {

@@ -8,7 +8,7 @@ import java.util.Map;
 /**
  * How much to do at a stretch.
  *
- * @param test {@code rtt} or {@code one-way}; there are others, which nothing here can do
+ * @param test {@code rtt}, {@code one-way} or {@code call}; there are others, which nothing here can do
  * @param mode how the sides wait ({@code spin}, {@code hybrid}, {@code block}) or publish ({@code each}, {@code batch})
  * @param size bytes of a message, a multiple of 8
  * @param smallest the same, unless messages are of different sizes
@@ -58,6 +58,11 @@ public record Burst(String test, String mode, int size, int smallest, long count
     /** {@return whether it is a round trip of a mechanism that polls} */
     public boolean trips() {
         return plain() && test.equals("rtt") && mode.equals("spin");
+    }
+
+    /** {@return whether it is one call after the other, of a mechanism that sleeps, with a reply that is what was sent} */
+    public boolean calls() {
+        return plain() && test.equals("call") && mode.equals("block") && size == 32 && batch == 1;
     }
 
     /** {@return whether it is a stream} */

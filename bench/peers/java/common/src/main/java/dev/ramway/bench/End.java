@@ -54,6 +54,32 @@ public interface End extends AutoCloseable {
      */
     int receive(int size, int max, Sum sum) throws Exception;
 
+    /**
+     * Test {@code call}: calls with message n, and gets back what it sent.
+     *
+     * @param size its bytes
+     * @param n which it is
+     * @return the sum of the reply's words
+     * @throws Exception ends the row
+     */
+    default long call(int size, long n) throws Exception {
+        throw new UnsupportedOperationException("this end does not call");
+    }
+
+    /**
+     * The other side of {@link #call}: answers so many calls from now on.
+     *
+     * @param count how many
+     */
+    default void serve(long count) {}
+
+    /**
+     * Waits until all of them were answered.
+     *
+     * @throws Exception ends the row
+     */
+    default void served() throws Exception {}
+
     @Override
     void close() throws Exception;
 

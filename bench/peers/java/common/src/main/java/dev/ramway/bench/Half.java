@@ -25,10 +25,13 @@ public final class Half {
         this.end = end;
         this.leads = leads;
         this.burst = burst;
-        boolean samples = leads == burst.test().equals("rtt");
+        boolean samples = leads == (burst.test().equals("rtt") || burst.test().equals("call"));
         // What is received together may be more than a group, and the first stamp begins the first group.
         stamps = new long[samples ? Math.toIntExact(burst.count() / burst.group()) + 2 : 0];
         end.waitLike(burst.mode());
+        if (burst.test().equals("call") && !leads) {
+            end.serve(burst.count());
+        }
     }
 
     /**
@@ -40,7 +43,14 @@ public final class Half {
         var usage = new Usage();
         began = System.nanoTime();
         boolean receives = true;
-        if (burst.test().equals("rtt")) {
+        if (burst.test().equals("call")) {
+            receives = leads;
+            if (leads) {
+                calls(end, burst.size(), burst.count(), burst.group());
+            } else {
+                end.served();
+            }
+        } else if (burst.test().equals("rtt")) {
             if (leads) {
                 ping(end, burst.size(), burst.count(), burst.group());
             } else {
@@ -93,6 +103,20 @@ public final class Half {
         for (long n = 0; n < count; n++) {
             end.send(size, n);
             total += end.receive(size);
+            if (--left == 0) {
+                left = group;
+                stamp();
+            }
+        }
+        sum.words = total;
+    }
+
+    private void calls(End end, int size, long count, int group) throws Exception {
+        long total = 0;
+        int left = group;
+        stamp();
+        for (long n = 0; n < count; n++) {
+            total += end.call(size, n);
             if (--left == 0) {
                 left = group;
                 stamp();
