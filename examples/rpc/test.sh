@@ -20,3 +20,15 @@ if [ "${1:-test}" = environment ]; then
     printf '%s\n' "$work/venv-rpc/bin/python3"
     exit
 fi
+
+report=$tmp/report.xml
+(cd ../.. && cargo build --quiet -p ramway-examples --bin stock) || exit 1
+# The settings are the binding's, but not its tests.
+# shellcheck disable=SC2086
+(cd "$examples" && "$work/venv-rpc/bin/python3" -m pytest -c ../../bindings/python/pyproject.toml --rootdir . \
+    --junitxml "$report" ${ARGS:-} tests)
+rc=$?
+# shellcheck disable=SC2046
+set -- $("$work/venv-rpc/bin/python3" -I tests/count.py "$report")
+printf '%d passed, %d failed, %d skipped\n' "$1" "$2" "$3"
+[ "$rc" -eq 0 ]
