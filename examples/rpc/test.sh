@@ -22,7 +22,9 @@ if [ "${1:-test}" = environment ]; then
 fi
 
 report=$tmp/report.xml
-(cd ../.. && cargo build --quiet -p ramway-examples --bin stock) || exit 1
+# The commands of the guide build in the same place.
+(cd ../.. && cargo build --quiet -p ramway-examples --bin stock --bin distance) && "$make" --no-print-directory -C ../../capi build || exit 1
+export RAMWAY_EXAMPLES_RUST="$target/debug" RAMWAY_LIB="$target/release"
 # The settings are the binding's, but not its tests.
 # shellcheck disable=SC2086
 (cd "$examples" && "$work/venv-rpc/bin/python3" -m pytest -c ../../bindings/python/pyproject.toml --rootdir . \

@@ -481,11 +481,16 @@ fn of_ten_meters_one_is_killed_and_nothing_that_was_sent_is_lost() {
 fn the_guides_show_the_programs_that_are_tested() {
     let integration = ("docs/INTEGRATION.md", include_str!("../../docs/INTEGRATION.md"));
     let one_to_many = ("docs/guides/one-to-many.md", include_str!("../../docs/guides/one-to-many.md"));
+    let encodings = ("docs/guides/rpc-encodings.md", include_str!("../../docs/guides/rpc-encodings.md"));
     for ((page, text), program, source, count) in [
         (integration, "orders", include_str!("../src/bin/orders.rs"), 2),
         (one_to_many, "robot", include_str!("../src/bin/robot.rs"), 6),
         (one_to_many, "settings", include_str!("../src/bin/settings.rs"), 1),
         (one_to_many, "meters", include_str!("../src/bin/meters.rs"), 2),
+        (encodings, "plain", include_str!("../rpc/distance/plain.rs"), 1),
+        (encodings, "own", include_str!("../rpc/distance/own.rs"), 1),
+        (encodings, "proto", include_str!("../rpc/distance/proto.rs"), 1),
+        (encodings, "flat", include_str!("../rpc/distance/flat.rs"), 1),
     ] {
         let blocks: Vec<_> = source.split("// guide: ").skip(1).filter(|block| !block.starts_with("end\n")).collect();
         assert_eq!(blocks.len(), count, "{program}");
@@ -493,7 +498,7 @@ fn the_guides_show_the_programs_that_are_tested() {
             let (name, shown) = block.split_once('\n').unwrap();
             // Up to the line of the end.
             let shown = shown.trim_end();
-            assert!(text.contains(shown), "{name} of examples/src/bin/{program}.rs is not what {page} shows");
+            assert!(text.contains(shown), "{name} of {program}.rs is not what {page} shows");
         }
     }
 }
