@@ -59,10 +59,12 @@ fn serve() -> Result<(), Box<dyn Error>> {
     // It waits, and must not hold up who takes something: on the pool's threads.
     server.pool_stream("Stock.Count", move |request| Ok(count(Arc::clone(&shelves), &read(request)?)))?;
 
+    // guide: drain
     let (stopper, mut signals) = (server.stopper(), Signals::new([SIGINT, SIGTERM])?);
     thread::spawn(move || signals.forever().for_each(|_| stopper.shutdown(DRAIN)));
     println!("serving at {}", server.path().display());
     server.run()?;
+    // guide: end
     println!("closed");
     Ok(())
 }
