@@ -180,7 +180,11 @@ fn what_cannot_be_right_is_said() {
     );
     assert_failed(&place.run(&["call", "nobody", "7x"]), 2, "`7x` is no method");
     assert_failed(&place.run(&["call", "nobody", "4294967296"]), 2, "is no method");
-    assert_failed(&place.run(&["call", "nobody", "1", "--data", "@/no/such/file"]), 6, "/no/such/file");
+    // 6 would say that there is no server.
+    assert_failed(&place.run(&["call", "nobody", "1", "--data", "@/no/such/file"]), 1, "/no/such/file");
+    assert_failed(&place.run(&["call", "nobody", "1", "--data", "@"]), 2, "names no file");
+    assert_failed(&place.run(&["call", "nobody"]), 2, "which method?");
+    assert_eq!(place.run(&["serve", "x", "--exec", ""]).status.code(), Some(2), "no command");
     let plain = ramway::Listener::bind(place.dir.join("plain.sock")).unwrap();
     let accepting = std::thread::spawn(move || plain.accept_timeout(Duration::from_secs(5)).map(drop));
     assert_failed(&place.run(&["call", "plain", "1"]), 9, "a plain bus's");
