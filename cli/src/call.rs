@@ -11,6 +11,7 @@ use ramway::rpc::{CallError, CallOptions, CallResult, Client, Pending, Reply, St
 use crate::failure::{self, Failure, Outcome};
 use crate::interrupt::{Interrupt, SLICE};
 use crate::output;
+use crate::standard;
 use crate::units::{parse_duration, short};
 
 const NOTES: &str = "\
@@ -279,6 +280,7 @@ fn bytes(given: Option<&OsString>) -> Outcome<Vec<u8>> {
     let Some(given) = given else { return Ok(Vec::new()) };
     let Some(path) = given.as_bytes().strip_prefix(b"@") else { return Ok(given.as_bytes().to_vec()) };
     if path == b"-" {
+        standard::input()?;
         let mut bytes = Vec::new();
         io::stdin().lock().read_to_end(&mut bytes).map_err(|error| Failure::io(&error, "reading standard input"))?;
         return Ok(bytes);
@@ -288,6 +290,7 @@ fn bytes(given: Option<&OsString>) -> Outcome<Vec<u8>> {
         return Err(Failure::new(failure::USAGE, text));
     }
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
+    standard::input_at(path)?;
     // Not `Failure::io`, whose code for what is not there would say that there is no server.
     std::fs::read(path).map_err(|error| Failure::error(format!("cannot read {}: {error}", path.display())))
 }
