@@ -1,5 +1,5 @@
-"""Runs a program of the guide on encodings (docs/guides/rpc-encodings.md), which has `distance` and `ask`: the test puts it where
-Python finds it. `distance.py serve PROGRAM NAME` | `distance.py ask PROGRAM NAME X Y`"""
+"""Runs a program of the guide on encodings (docs/guides/rpc-encodings.md), which has `distance` and `ask`. The test
+puts it where Python finds it. `distance.py serve PROGRAM NAME` | `distance.py ask PROGRAM NAME X Y`"""
 
 import importlib
 import sys

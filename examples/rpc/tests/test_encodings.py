@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from conftest import GUIDES, ROOT, Terminal
-
 from ramway.rpc import CallError, Client
 
 PAGE = (GUIDES / "rpc-encodings.md").read_text()
@@ -55,8 +54,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lib = os.environ["RAMWAY_LIB"]
     link = [f"-L{lib}", "-lramway", "-lm", f"-Wl,-rpath,{lib}"]
     warn = ["-Wall", "-Wextra", "-Werror", "-Wconversion", "-Wshadow", f"-I{ROOT}/capi/include", f"-I{path}"]
-    run(os.environ.get("CC", "cc"), "-std=c11", *warn, HERE / "c/main.c", "-o", path / "plain-c", *link, cwd=path)
-    run(os.environ.get("CXX", "c++"), "-std=c++20", *warn, HERE / "c/main.cpp", "-o", path / "plain-cpp", *link, cwd=path)
+    for source, compiler, to in (
+        ("main.c", ["cc", "-std=c11"], "plain-c"),
+        ("main.cpp", ["c++", "-std=c++20"], "plain-cpp"),
+    ):
+        run(*compiler, *warn, HERE / "c" / source, "-o", path / to, *link, cwd=path)
 
     module = HERE / "go"
     run("go", "build", "-o", path / "protoc-gen-go", "google.golang.org/protobuf/cmd/protoc-gen-go", cwd=module)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from conftest import GUIDES, Terminal, blocks
-
 from ramway.rpc import Client
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import GUIDES, Terminal, blocks, section
+from conftest import GUIDES, ROOT, Terminal, blocks, section
 
 SECTION = section(GUIDES / "rpc.md", "A service in three languages")
 COMMANDS, KILLED = (
@@ -51,6 +51,12 @@ def shop(*commands: str) -> str:
         with Terminal(command) as terminal:
             printed.append(terminal.output(code=None))
     return "\n".join(printed)
+
+
+def test_the_program_in_go_is_as_gofmt_and_vet_want_it() -> None:
+    for command in ("gofmt -l .", "go vet ."):
+        with Terminal(command, ROOT / "examples" / "rpc" / "orders") as go:
+            assert go.output() == ""
 
 
 def test_the_three_terminals(stock: Terminal, orders: Terminal, directory: Path) -> None:
