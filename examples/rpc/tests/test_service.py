@@ -1,5 +1,6 @@
 """The three terminals of the guide: its commands, to the letter, and what it says that they print."""
 
+import os
 import re
 import signal
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ STOCK, ORDERS, *SHOP = COMMANDS
 SHELVES = re.compile(r"shelf (\d+): \d+ (?:apple|pear|plum)$", re.MULTILINE)
 
 
-def looks_like(page: str, printed: str) -> bool:
+def matches(page: str, printed: str) -> bool:
     """Whether it is what the page says: `…` is any number of lines, and how far a count came depends on the machine."""
     lines = [re.escape(line) for line in page.splitlines()]
     lines = [re.sub(r"after\\ shelf\\ \d+", r"after\\ shelf\\ \\d+", line) for line in lines]
@@ -61,7 +62,7 @@ def test_the_program_in_go_is_as_gofmt_and_vet_want_it() -> None:
 
 def test_the_three_terminals(stock: Terminal, orders: Terminal, directory: Path) -> None:
     printed = shop(*SHOP)
-    assert looks_like(PRINTED, printed), printed
+    assert matches(PRINTED, printed), printed
     # The last one was cut off by its time, somewhere.
     counted = [int(shelf) for shelf in SHELVES.findall(printed)]
     assert counted == [1, 2, 3, 4, 5, *range(1, len(counted) - 4)]
@@ -83,11 +84,21 @@ def test_a_stock_that_is_killed_in_the_middle_of_a_stream(stock: Terminal, order
         counting.says("the stock has died after shelf ")
         with start(STOCK):
             printed = counting.output()
-            assert looks_like(AFTER_THE_KILL, printed), printed
+            assert matches(AFTER_THE_KILL, printed), printed
             # None is missing, and none is there twice.
             assert [int(shelf) for shelf in SHELVES.findall(printed)] == [*range(1, 31)]
             # The orders have found the new stock, in which nothing was taken yet.
             assert shop(buy) == PRINTED.splitlines()[0].replace("order 1", "order 2")
+
+
+def test_the_shell_s_commands(stock: Terminal) -> None:
+    in_a_shell = section(GUIDES / "rpc.md", "In a shell")
+    (commands,), (printed,) = blocks(in_a_shell, "sh"), blocks(in_a_shell, "text")
+    with Terminal(f"PATH={os.environ['RAMWAY_EXAMPLES_RUST']}:$PATH; set -e\n{commands}kill $!; wait") as shell:
+        assert [line for line in shell.output(code=None).splitlines() if "serving at" not in line] == [
+            *printed.splitlines(),
+            "ramway: interrupted",
+        ]
 
 
 def test_without_a_stock_an_order_ends_at_its_time_limit(stock: Terminal, orders: Terminal) -> None:
