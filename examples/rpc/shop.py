@@ -6,7 +6,7 @@ import json
 import sys
 import time
 
-from ramway import ClosedError, PeerDeadError, TimedOutError
+from ramway import ClosedError, Error, PeerDeadError, TimedOutError
 from ramway.rpc import CallError, Client
 
 
@@ -57,8 +57,9 @@ def main() -> None:
     arguments = vars(parser.parse_args())
     try:
         arguments.pop("do")(**arguments)
-    except CallError as error:
-        sys.exit(f"error {error.code}: {error.text}" if error.status == "Application" else f"{error}")
+    except Error as error:
+        refused = isinstance(error, CallError) and error.status == "Application"
+        sys.exit(f"error {error.code}: {error.text}" if refused else f"{error}")
 
 
 if __name__ == "__main__":
