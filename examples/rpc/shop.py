@@ -58,8 +58,9 @@ def main() -> None:
     try:
         arguments.pop("do")(**arguments)
     except Error as error:
-        refused = isinstance(error, CallError) and error.status == "Application"
-        sys.exit(f"error {error.code}: {error.text}" if refused else f"{error}")
+        if isinstance(error, CallError) and error.status == "Application":
+            sys.exit(f"error {error.code}: {error.text}")
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":
