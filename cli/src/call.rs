@@ -193,6 +193,8 @@ impl Call {
         }
         let ran = match error.status() {
             Some(Status::Application | Status::HandlerFailed) => "",
+            // This command cancels only where it is interrupted.
+            Some(Status::Cancelled) => " by the server, which ends; the call may have been run",
             _ if error.may_have_run() => "; the call may have been run",
             _ => "; the call was not run",
         };
