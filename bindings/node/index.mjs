@@ -3,4 +3,5 @@ import ramway from './dist/index.js';
 
 export const { Batch, Bus, Listener, Message, RamwayError, Receiver, Region, Ring, Sender } = ramway;
 export const { Publisher, Subscriber, Topic, TopicMessage } = ramway;
+export const { CallError, Fault, methodId, Pending, Reply, RpcClient, RpcRequest, RpcServer, RpcStream } = ramway;
 export const { clean, ls, merge, unlink, version } = ramway;

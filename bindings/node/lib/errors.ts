@@ -1,4 +1,5 @@
 import type { ErrorKind } from './facts.js';
+import type { CallStatus } from './rpc/errors.js';
 
 export type { ErrorKind } from './facts.js';
 
@@ -6,15 +7,15 @@ export type { ErrorKind } from './facts.js';
 export class RamwayError extends Error {
   /** `ERR_RAMWAY_PEER_DEAD` for `PeerDead`, and so on. */
   readonly code: string;
-  /** The kind's name. */
-  readonly kind: ErrorKind;
+  /** The kind's name; of a {@link CallError} that has a status, the status's. */
+  readonly kind: ErrorKind | CallStatus;
   /** The operating system's number, where it had a part in it. */
   declare readonly errno?: number;
   /** Of `Lagged`: how many messages the subscriber has lost by having been ejected. */
   declare readonly lost?: number;
 
   /** `number`: of `Lagged` what was lost, else the system's. */
-  constructor(kind: ErrorKind, message: string, number?: number) {
+  constructor(kind: ErrorKind | CallStatus, message: string, number?: number) {
     super(message);
     this.kind = kind;
     this.code = codeOf(kind);
@@ -27,7 +28,7 @@ export class RamwayError extends Error {
   }
 }
 
-function codeOf(kind: ErrorKind): string {
+function codeOf(kind: ErrorKind | CallStatus): string {
   return `ERR_RAMWAY${kind.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 }
 

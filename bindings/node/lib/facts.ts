@@ -94,6 +94,10 @@ export const ROLE_CLOSED = 4;
 
 /** Methods from here up are Ramway's own. */
 export const METHOD_RESERVED = 0xffff0000;
+/** The method that replies with nothing: the server is there and reads. */
+export const METHOD_PING = 0xffff0000;
+/** The method that replies with the numbers and names of the server's methods. */
+export const METHOD_DESCRIBE = 0xffff0001;
 
 // How a call ended, in a final REPLY.
 

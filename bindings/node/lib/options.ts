@@ -110,6 +110,13 @@ export interface ConnectOptions extends EndsOfRing {
   allowUids?: readonly number[] | undefined;
 }
 
+/** How an RPC server is connected to. */
+export interface RpcConnectOptions extends ConnectOptions {
+  /** Bytes of replies that nobody has taken yet, all calls together; a reply beyond fails its call (ERR_RAMWAY_TOO_LARGE).
+   * Default 4 times the ring's capacity. */
+  maxBuffered?: number | undefined;
+}
+
 /** How connections are taken, and what buses they get. */
 export interface ListenOptions extends EndsOfRing {
   /** Bytes of both rings of every bus, each rounded up to a power of two of at least a page. Default 1 MiB. */
@@ -128,6 +135,32 @@ export interface ListenOptions extends EndsOfRing {
   handshakeTimeout?: number | undefined;
   /** How many connectors may wait to be accepted. Default 128. */
   backlog?: number | undefined;
+}
+
+/** How an RPC server is bound. */
+export interface RpcServerOptions {
+  /** Bytes of both rings of every client, rounded up to a power of two of at least a page. Default 1 MiB. The longest request and
+   * the longest reply are 32 bytes shorter. */
+  capacity?: number | undefined;
+  /** What each payload's address is a multiple of: a power of two from 16 (the default) to 4096. */
+  align?: number | undefined;
+  /** Permissions of the socket, whatever the umask. Default 0o600, or 0o666 with `allowUids`. */
+  mode?: number | undefined;
+  /** Other users who may connect; without this, only our own effective user. */
+  allowUids?: readonly number[] | undefined;
+  /** Milliseconds that a client may take for each step of the handshake before it is refused. Default 1000. */
+  handshakeTimeout?: number | undefined;
+  /** How the server waits in the event loop: 'spin' polls in every iteration, 'hybrid' for a while, 'block' not at all. Default
+   * 'hybrid'. */
+  wait?: WaitPolicy | undefined;
+  /** How many clients there may be at a time; one beyond is refused. Default 128. A client that is gone counts until its handlers have
+   * ended. */
+  maxClients?: number | undefined;
+  /** How many calls a client may have in flight, from 1 to 1,048,576; those beyond wait in the client. Default 1024. */
+  maxInFlight?: number | undefined;
+  /** Bytes of requests and replies that are copied for one client at a time. A request beyond is answered with `Overloaded`, a
+   * reply beyond with `ReplyTooLarge`. Default 4 × the capacity. */
+  maxBytes?: number | undefined;
 }
 
 /** How an existing region is opened. */
@@ -235,6 +268,8 @@ export const SIGNAL = { signal };
 const ends = { allowUids: uids, wait: policy, membarrier: flag };
 export const CONNECT = { ...ends, ...WAIT };
 export const CONNECT_SYNC = { ...ends, ...SYNC };
+export const RPC_CONNECT = { ...CONNECT, maxBuffered: bytes };
+export const RPC_CONNECT_SYNC = { ...CONNECT_SYNC, maxBuffered: bytes };
 const bind = {
   capacity: ringBytes,
   toPeer: ringBytes,
@@ -249,6 +284,19 @@ export const BIND = { ...bind, signal };
 export const BIND_SYNC = bind;
 export const LISTEN = { ...bind, ...WAIT };
 export const LISTEN_SYNC = { ...bind, ...SYNC };
+export const RPC_SERVER_SYNC = {
+  capacity: bytes,
+  align: u32,
+  mode: permissions,
+  allowUids: uids,
+  handshakeTimeout: milliseconds,
+  wait: policy,
+  maxClients: u32,
+  maxInFlight: u32,
+  maxBytes: bytes,
+};
+export const RPC_SERVER = { ...RPC_SERVER_SYNC, signal };
+export const RPC_METHOD = { name: text };
 const newRegion = { persistent: flag, discard: flag, allowDisk: flag, mode: permissions, wait: policy, ...placement };
 export const REGION = { ...newRegion, signal };
 export const REGION_SYNC = newRegion;
@@ -329,6 +377,11 @@ export function fdOf(what: string, value: unknown): number {
 /** A number of bytes from 0 on. */
 export function bytesOf(what: string, argument: string, value: unknown): number {
   return checked(what, `the ${argument}`, bytes, value);
+}
+
+/** A length of time. */
+export function millisecondsOf(what: string, argument: string, value: unknown): number {
+  return checked(what, `the ${argument}`, milliseconds, value);
 }
 
 function checked<T>(what: string, which: string, reader: Reader<T>, value: unknown): T {

@@ -86,6 +86,7 @@ test('everything public is on the page', { timeout: LONG }, () => {
   const known = new Set(named.map((name) => name.replace(/\(.*/, '')));
   const main = ['Ring', 'Sender', 'Receiver', 'Message', 'Batch', 'Bus', 'Listener', 'Region', 'RamwayError'];
   main.push('Topic', 'Publisher', 'Subscriber', 'TopicMessage');
+  main.push('RpcServer', 'RpcRequest', 'Fault');
   const events = ['SenderEvents', 'ReceiverEvents', 'BusEvents', 'ListenerEvents'];
   const records = ['Segment', 'Cleaned', 'SubscriberInfo', 'Lag'];
   const options = [...types.keys()].filter((name) => name.endsWith('Options'));
@@ -121,6 +122,8 @@ scene('the defaults are those of calls.txt', async ({ path, own }) => {
   const server = own(await accepting);
   assert.deepEqual([client.sender.capacity, client.receiver.capacity], [1 << 20, 1 << 20]);
   assert.deepEqual([server.sender.align, client.wait], [16, 'hybrid']);
+  const calls = own(await ramway.RpcServer.bind(path('rpc')));
+  assert.equal(statSync(calls.path).mode & 0o7777, 0o600);
   // The openers' time-out is 0.
   await assert.rejects(ramway.Ring.open(path('none')).sender(), { code: 'ERR_RAMWAY_NOT_FOUND' });
   await assert.rejects(ramway.Region.open(path('none')), { code: 'ERR_RAMWAY_NOT_FOUND' });

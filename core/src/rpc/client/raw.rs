@@ -7,7 +7,7 @@ use super::ledger::{Ledger, Taken};
 use super::pump::{self, Flushed, Request};
 use super::reply::CallOptions;
 use crate::facts::{METHOD_DESCRIBE, METHOD_PING, RPC_BYTES_FACTOR, RPC_FRAMES_PER_ROUND, UNORDERED_INTERVAL};
-use crate::ring::raw::WaitLimit;
+use crate::ring::raw::{RawEndpoint, WaitLimit};
 use crate::rpc::CallResult;
 use crate::select::Source;
 use crate::wait::Deadline;
@@ -87,6 +87,31 @@ impl RawClient {
         self.progress_for(None)
     }
 
+    /// [`progress`](Self::progress) for who is about to look again by itself: it does not ask the server to tell of more, so the
+    /// readiness descriptor says nothing of what comes after. How the connection ended, `progress` finds out.
+    pub fn progress_untold(&mut self) -> bool {
+        let mut more = true;
+        for _ in 0..RPC_FRAMES_PER_ROUND {
+            let received = match self.rx.half.hot.has_frame() {
+                Ok(false) => Ok(false),
+                Ok(true) | Err(_) => pump::receive(&mut self.ledger, &mut self.rx),
+            };
+            match received {
+                Ok(true) => {}
+                Ok(false) => {
+                    more = false;
+                    break;
+                }
+                Err(error) => {
+                    self.end(&error);
+                    return false;
+                }
+            }
+        }
+        self.act();
+        more
+    }
+
     /// [`progress`](Self::progress) that stops once there is something to be taken for a call.
     #[inline]
     fn progress_for(&mut self, call: Option<u64>) -> bool {
@@ -107,11 +132,17 @@ impl RawClient {
                 break;
             }
         }
+        self.act();
+        more
+    }
+
+    /// Times calls out, and sends what is due.
+    #[inline]
+    fn act(&mut self) {
         if self.ledger.has_deadlines() {
             self.ledger.expire(Instant::now());
         }
         self.send_due();
-        more
     }
 
     /// Sends what is due, as far as there is room.
@@ -244,6 +275,11 @@ impl RawClient {
     /// As for [`Receiver::readiness`].
     pub fn readiness(&mut self) -> Result<&Readiness> {
         self.rx.readiness()
+    }
+
+    /// The ring of replies, for a binding that looks by itself whether something has come.
+    pub fn incoming(&mut self) -> &mut dyn RawEndpoint {
+        &mut self.rx
     }
 
     /// Ends a [`wait`](Self::wait) from another thread, unless it waits for room as well.

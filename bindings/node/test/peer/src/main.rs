@@ -1,8 +1,9 @@
 //! The other process of the JavaScript tests: holds one or two ends and does with them what standard input says.
 //!
 //! `ramway-node-peer PLACE...`, where a place is `out=NAME` (a ring to send to), `in=NAME` (a ring to receive from),
-//! `listen=NAME` or `connect=NAME` (a bus), `region=NAME`; `create=yes`, `capacity=BYTES`, `align=BYTES` and
-//! `wait=POLICY` before it are about the places that follow. It prints `ready pid=PID` once it has them all.
+//! `listen=NAME` or `connect=NAME` (a bus), `region=NAME`, `serve=NAME` (an RPC server, of `server.rs`),
+//! `call=NAME` (a client of one, of `calls.rs`); `create=yes`, `capacity=BYTES`, `align=BYTES` and `wait=POLICY` before it are
+//! about the places that follow. It prints `ready pid=PID` once it has them all.
 //!
 //! Then every line of standard input is a command, and is answered by one line, `WORD key=value ...`, when it is done:
 //!
@@ -24,6 +25,14 @@
 //! | `region add OFFSET COUNT` | `added`: 1 to the 32-bit number there, atomically, COUNT times |
 //! | `region store OFFSET HEX`, `region load OFFSET COUNT` | `stored`, `bytes hex=…` |
 //! | `region notify`, `region wait` | `notified`, `awaited` |
+//! | `serve held COUNT`, `serve cancelled COUNT`, `serve made COUNT` | `held count=N` …: once so many calls of method 3 wait, or were cancelled, or elements of streams were made |
+//! | `serve release` | `released count=N`: the calls that wait have their replies |
+//! | `serve drain MS`, `serve shutdown MS` | `draining`: the server shuts down; `ended`: and has |
+//! | `call start COUNT METHOD SIZE MS` | `started first=N`: calls with a request of SIZE bytes and a time limit, which are numbered from 0 on |
+//! | `call wait N` | `reply text=…`, or `failed status=STATUS code=N may_have_run=… text=…` |
+//! | `call wait-all` | `waited STATUS=COUNT …`: of the calls that are under way, in the order of their numbers |
+//! | `call stream METHOD TEXT WINDOW MS`, `call next N` | `started first=N`, `reply text=…` for an element, `complete` or `failed …` |
+//! | `call cancel N`, `call state` | `cancelled`, `state in_flight=N` |
 //! | `state` | `state out_used=N in_used=N` |
 //! | `sleep MS` | `slept` |
 //! | `close` | `closed`: both ends, in an orderly way |
@@ -31,9 +40,11 @@
 //!
 //! What a call of the library refuses is answered `error name=KIND next=SEQ`, what arrives damaged `bad seq=SEQ text=…`.
 
+mod calls;
 mod memory;
 mod message;
 mod region;
+mod server;
 mod tensor;
 
 use std::io::{BufRead, Stdin, Write};
@@ -88,6 +99,8 @@ struct Ends {
     out: Option<Sender>,
     input: Option<Receiver>,
     region: Option<Region>,
+    serving: Option<server::Serving>,
+    calls: Option<calls::Calls>,
 }
 
 impl Ends {
@@ -126,6 +139,8 @@ impl Ends {
                 (self.out, self.input) = bus.map_err(failed)?.split();
             }
             "region" => self.region = Some(region::open(value)?),
+            "serve" => self.serving = Some(server::serve(value)?),
+            "call" => self.calls = Some(calls::open(value, options.wait)?),
             _ => return Err("an unknown flag".into()),
         }
         Ok(())
@@ -273,6 +288,8 @@ impl Ends {
                 let out = self.out.as_ref().map_or(0, Sender::len);
                 format!("state out_used={out} in_used={}", self.input.as_ref().map_or(0, Receiver::len))
             }
+            "serve" => server::command(self.serving.as_mut().ok_or("no server")?, &mut words)?,
+            "call" => self.calls.as_mut().ok_or("no client")?.command(&mut words)?,
             "region" => region::command(self.region.as_ref().ok_or("no region")?, &mut words)?,
             "sleep" => {
                 thread::sleep(Duration::from_millis(number(words.next())?));
