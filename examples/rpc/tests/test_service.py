@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,6 +90,17 @@ def test_a_stock_that_is_killed_in_the_middle_of_a_stream(stock: Terminal, order
             assert [int(shelf) for shelf in SHELVES.findall(printed)] == [*range(1, 31)]
             # The orders have found the new stock, in which nothing was taken yet.
             assert shop(buy) == PRINTED.splitlines()[0].replace("order 1", "order 2")
+
+
+def test_an_order_whose_stock_is_killed_is_told_so(stock: Terminal, orders: Terminal) -> None:
+    # Stopped, it is alive and answers nothing.
+    stock.signal(signal.SIGSTOP)
+    with Terminal(f"{SHOP[0]} --timeout 100") as buying:
+        with pytest.raises(subprocess.TimeoutExpired):
+            buying.process.wait(1)
+        stock.signal(signal.SIGKILL)
+        # Or it had not asked the stock yet, which is not there any more.
+        assert re.match("error 503: the stock (has died|cannot be reached)", buying.output(code=1))
 
 
 def test_the_shell_s_commands(stock: Terminal) -> None:
