@@ -143,6 +143,7 @@ all_suites() {
     language_suite "the report page" bench/page-tests node npm chromium
     language_suite "languages with each other" conformance cc c++ python3
     language_suite "examples in python" examples/python cc c++ python3
+    language_suite "examples of rpc" examples/rpc cargo cc c++ go python3
     language_suite "examples in java and kotlin" examples/jvm mvn jdk cargo python3
     language_suite "examples in c#" examples/csharp c++ npm python3
     language_suite "examples in javascript" examples/node cc c++ python3 node npm chromium

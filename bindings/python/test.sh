@@ -52,7 +52,7 @@ finish() {
 lint() {
     # What is Python's elsewhere in the repository follows the same rules.
     set -- python tests
-    for elsewhere in ../../examples/python ../../agents/python ../../bench/peers/python; do
+    for elsewhere in ../../examples/python ../../examples/rpc ../../agents/python ../../bench/peers/python; do
         [ -d "$elsewhere" ] && set -- "$@" "$elsewhere"
     done
     step 'ruff check' "$tools/bin/ruff" check --config pyproject.toml --no-cache "$@"

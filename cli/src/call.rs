@@ -1,7 +1,7 @@
 //! `ramway call`: one call of a method of an RPC server.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, StdoutLock, Write};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use ramway::rpc::{CallError, CallOptions, CallResult, Client, Pending, Reply, St
 use crate::failure::{self, Failure, Outcome};
 use crate::interrupt::{Interrupt, SLICE};
 use crate::output;
+use crate::standard;
 use crate::units::{parse_duration, short};
 
 const NOTES: &str = "\
@@ -21,11 +22,14 @@ from it as in every language. The request's bytes are TEXT, or what FILE holds;
 
 With --stream the reply is a stream: its elements are written one after another
 as they come. --lines writes a newline after each. Ctrl-C cancels the call.
+On a terminal what is no text is shown as escapes; a file or a pipe gets the
+bytes as they are.
 
 Where the server ends the call with an error, its status, code and text are on
 standard error, and whether the call may have been run.
 
-Exit codes: 0 the reply is written; 3 the time was over; 4 the server died;
+Exit codes: 0 the reply is written; 1 also a FILE that cannot be read; 2 the
+command line is wrong; 3 the time was over; 4 the server died;
 5 it closed; 6 no server has this name; 10 the server ended the call with an
 error; `ramway --help` has the rest.
 
@@ -42,7 +46,6 @@ pub struct Args {
     /// The server's name, or its path
     name: OsString,
     /// The method's number or name
-    #[arg(required_unless_present_any = ["ping", "describe"])]
     method: Option<String>,
     /// The request's bytes: TEXT itself, or `@FILE`, or `@-` for standard input [default: none]
     #[arg(long, value_name = "TEXT|@FILE")]
@@ -79,7 +82,16 @@ pub struct Args {
 /// Calls it.
 pub fn run(args: &Args) -> Outcome {
     // What can be wrong here is said before anything is sent; and a signal still ends a read of standard input.
-    let method = args.method.as_deref().map(parse_method).transpose()?.unwrap_or_default();
+    let method = match &args.method {
+        Some(text) => parse_method(text)?,
+        None if args.ping || args.describe => 0,
+        None => {
+            let name = args.name.to_string_lossy();
+            let text =
+                format!("which method? Expected a number or a name after `{name}`; --describe lists the server's");
+            return Err(Failure::new(failure::USAGE, text));
+        }
+    };
     let (data, meta) = (bytes(args.data.as_ref())?, bytes(args.meta.as_ref())?);
     let interrupt = Interrupt::install()?;
     let mut call = Call { client: connect(args, &interrupt)?, name: args.name.to_string_lossy().into(), interrupt };
@@ -101,7 +113,9 @@ pub fn run(args: &Args) -> Outcome {
     }
     let pending = call.client.start_with(method, &data, &options);
     let reply = call.wait(pending)?;
-    write(&mut io::stdout().lock(), reply.body(), args.lines)
+    let mut out = Out::new(args.lines);
+    out.write(reply.body())?;
+    out.finish()
 }
 
 fn connect(args: &Args, interrupt: &Interrupt) -> Outcome<Client> {
@@ -137,20 +151,21 @@ impl Call {
 
     fn elements(&mut self, stream: CallResult<Stream>, lines: bool) -> Outcome {
         let mut stream = stream.map_err(|error| self.failed(&error))?;
-        let mut out = io::stdout().lock();
-        loop {
+        let mut out = Out::new(lines);
+        let outcome = loop {
             match stream.next_timeout(&mut self.client, SLICE) {
-                Poll::Ready(Some(Ok(element))) => write(&mut out, element.body(), lines)?,
-                Poll::Ready(Some(Err(error))) => return Err(self.failed(&error)),
-                Poll::Ready(None) => return Ok(()),
+                Poll::Ready(Some(Ok(element))) => out.write(element.body())?,
+                Poll::Ready(Some(Err(error))) => break Err(self.failed(&error)),
+                Poll::Ready(None) => break Ok(()),
                 Poll::Pending => {
                     if let Err(interrupted) = self.interrupt.check() {
                         stream.cancel(&mut self.client);
-                        return Err(interrupted);
+                        break Err(interrupted);
                     }
                 }
             }
-        }
+        };
+        out.finish().and(outcome)
     }
 
     fn ping(&mut self, options: &CallOptions<'_>) -> Outcome {
@@ -166,6 +181,9 @@ impl Call {
             Some(name) => format!("{} {}\n", method.number, output::printable(name)),
             None => format!("{}\n", method.number),
         };
+        if methods.is_empty() {
+            output::note(&format!("`{}` lists no method; it may serve any number", self.name));
+        }
         output::print(&methods.iter().map(line).collect::<String>())
     }
 
@@ -175,6 +193,8 @@ impl Call {
         }
         let ran = match error.status() {
             Some(Status::Application | Status::HandlerFailed) => "",
+            // This command cancels only where it is interrupted.
+            Some(Status::Cancelled) => " by the server, which ends; the call may have been run",
             _ if error.may_have_run() => "; the call may have been run",
             _ => "; the call was not run",
         };
@@ -188,12 +208,56 @@ impl Call {
     }
 }
 
-fn write(out: &mut impl Write, bytes: &[u8], line: bool) -> Outcome {
-    let end: &[u8] = if line { b"\n" } else { b"" };
-    out.write_all(bytes)
-        .and_then(|()| out.write_all(end))
-        .and_then(|()| out.flush())
-        .map_err(|error| output::failure(&error))
+/// Standard output, which a terminal is treated apart: it would act on what is no text.
+struct Out {
+    out: StdoutLock<'static>,
+    lines: bool,
+    terminal: bool,
+    /// Whether the terminal's cursor is where a line begins.
+    at_start: bool,
+    /// Whether something was not shown as it is.
+    escaped: bool,
+}
+
+impl Out {
+    fn new(lines: bool) -> Self {
+        let out = io::stdout().lock();
+        Self { terminal: out.is_terminal(), out, lines, at_start: true, escaped: false }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Outcome {
+        if self.terminal {
+            let shown = output::printable(&String::from_utf8_lossy(bytes));
+            self.escaped |= shown.as_bytes() != bytes;
+            self.put(shown.as_bytes())
+        } else {
+            self.put(bytes)
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Outcome {
+        let end: &[u8] = if self.lines { b"\n" } else { b"" };
+        if let Some(last) = bytes.iter().chain(end).last() {
+            self.at_start = *last == b'\n';
+        }
+        self.out
+            .write_all(bytes)
+            .and_then(|()| self.out.write_all(end))
+            .and_then(|()| self.out.flush())
+            .map_err(|error| output::failure(&error))
+    }
+
+    /// Leaves the terminal at the beginning of a line.
+    fn finish(mut self) -> Outcome {
+        if self.terminal && !self.at_start {
+            self.lines = false;
+            self.put(b"\n")?;
+        }
+        if self.escaped {
+            output::note("what is no text is shown as escapes; `> FILE` writes the bytes as they are");
+        }
+        Ok(())
+    }
 }
 
 /// A number, or a name whose number is made from it.
@@ -218,10 +282,17 @@ fn bytes(given: Option<&OsString>) -> Outcome<Vec<u8>> {
     let Some(given) = given else { return Ok(Vec::new()) };
     let Some(path) = given.as_bytes().strip_prefix(b"@") else { return Ok(given.as_bytes().to_vec()) };
     if path == b"-" {
+        standard::input()?;
         let mut bytes = Vec::new();
         io::stdin().lock().read_to_end(&mut bytes).map_err(|error| Failure::io(&error, "reading standard input"))?;
         return Ok(bytes);
     }
+    if path.is_empty() {
+        let text = "`@` names no file: expected @FILE, or @- for standard input";
+        return Err(Failure::new(failure::USAGE, text));
+    }
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
-    std::fs::read(path).map_err(|error| Failure::io(&error, format_args!("cannot read {}", path.display())))
+    standard::input_at(path)?;
+    // Not `Failure::io`, whose code for what is not there would say that there is no server.
+    std::fs::read(path).map_err(|error| Failure::error(format!("cannot read {}: {error}", path.display())))
 }

@@ -38,10 +38,7 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> failure::Outcome {
     // The others say there what they have done; these where their bytes go or come from is a file.
-    if !matches!(
-        cli.command,
-        Command::Send(_) | Command::Recv(_) | Command::Pub(_) | Command::Sub(_) | Command::Call(_)
-    ) {
+    if !matches!(cli.command, Command::Send(_) | Command::Recv(_) | Command::Pub(_) | Command::Sub(_)) {
         standard::output()?;
     }
     match cli.command {

@@ -13,7 +13,7 @@ use ramway::rpc::{AnyMethod, Fault, Request, Server};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::call::parse_method;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{self, Failure, Outcome};
 use crate::interrupt::{Interrupt, SLICE};
 use crate::output;
 use crate::units::{parse_duration, parse_mode, parse_some_size, size};
@@ -86,6 +86,10 @@ pub struct Args {
 
 /// Serves it.
 pub fn run(args: &Args) -> Outcome {
+    if args.exec.is_empty() {
+        let text = "--exec is empty: expected the command that a call runs; `cat` replies with the request";
+        return Err(Failure::new(failure::USAGE, text));
+    }
     let methods = args.method.iter().map(|text| parse_method(text)).collect::<Outcome<Vec<u32>>>()?;
     let interrupt = Interrupt::install()?;
     let mut server = bind(args).map_err(|error| Failure::of_options(&error, &["allow_uid", "capacity"]))?;

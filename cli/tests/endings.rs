@@ -267,6 +267,7 @@ fn closed_standard_descriptors_are_found_before_anything_is_done() {
             &["doctor"],
             &["demo", "--no-bench"],
             &["bench", "--list"],
+            &["call", "box", "1"],
             &["--help"],
             &["ls", "--help"],
             &["--version"],
@@ -275,6 +276,11 @@ fn closed_standard_descriptors_are_found_before_anything_is_done() {
         }
     }
     for redirections in ["<&-", "0>/dev/null"] {
+        assert_failed(
+            &place.redirected(&["call", "box", "1", "--data", "@-"], redirections),
+            1,
+            "standard input is closed",
+        );
         assert_failed(&place.redirected(&["send", "box"], redirections), 1, "standard input is closed");
         assert_failed(&place.redirected(&["send", "other"], redirections), 1, "standard input is closed");
         assert_failed(&place.redirected(&["send", "box", "/dev/stdin"], redirections), 1, "standard input is closed");

@@ -146,6 +146,43 @@ fn a_server_that_ends_lets_calls_end_first() {
 }
 
 #[test]
+fn a_call_that_an_ending_server_cancels_says_so() {
+    let place = Place::new();
+    let began = place.files.join("began");
+    let command = format!("echo >> {}; sleep 100", began.display());
+    let server = serving(&place, "ends", &["--exec", &command, "--drain", "0s", "--quiet"]);
+    let call = place.ramway(["call", "ends", "1"]).spawn().unwrap();
+    until("it runs", || began.exists());
+    stop(server);
+    assert_failed(&finish(call), 10, "cancelled by the server, which ends; the call may have been run");
+}
+
+#[test]
+fn a_terminal_is_told_nothing_that_it_acts_on() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use std::io::Read;
+    let place = Place::new();
+    let server = serving(&place, "red", &["--exec", r"printf '\033[31m\377'"]);
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+    let terminal = || std::fs::OpenOptions::new().read(true).write(true).open(&name).unwrap();
+    // Held open until the end, so that what was said stays readable.
+    let held = terminal();
+    let called = finish(place.ramway(["call", "red", "1"]).stdout(terminal()).spawn().unwrap());
+    assert!(String::from_utf8_lossy(&called.stderr).contains("is shown as escapes"));
+    let shown = "\\u{1b}[31m\u{fffd}\r\n";
+    let mut said = vec![0; shown.len()];
+    std::fs::File::from(master).read_exact(&mut said).unwrap();
+    assert_eq!(String::from_utf8_lossy(&said), shown);
+    drop(held);
+    // Elsewhere the bytes are what they are.
+    assert_eq!(place.run(&["call", "red", "1"]).stdout, b"\x1b[31m\xff");
+    stop(server);
+}
+
+#[test]
 fn the_library_and_the_command_call_each_other() {
     let place = Place::new();
     let (stopper, served) = server(&place, |server| {
@@ -180,7 +217,11 @@ fn what_cannot_be_right_is_said() {
     );
     assert_failed(&place.run(&["call", "nobody", "7x"]), 2, "`7x` is no method");
     assert_failed(&place.run(&["call", "nobody", "4294967296"]), 2, "is no method");
-    assert_failed(&place.run(&["call", "nobody", "1", "--data", "@/no/such/file"]), 6, "/no/such/file");
+    // 6 would say that there is no server.
+    assert_failed(&place.run(&["call", "nobody", "1", "--data", "@/no/such/file"]), 1, "/no/such/file");
+    assert_failed(&place.run(&["call", "nobody", "1", "--data", "@"]), 2, "names no file");
+    assert_failed(&place.run(&["call", "nobody"]), 2, "which method?");
+    assert_eq!(place.run(&["serve", "x", "--exec", ""]).status.code(), Some(2), "no command");
     let plain = ramway::Listener::bind(place.dir.join("plain.sock")).unwrap();
     let accepting = std::thread::spawn(move || plain.accept_timeout(Duration::from_secs(5)).map(drop));
     assert_failed(&place.run(&["call", "plain", "1"]), 9, "a plain bus's");

@@ -61,3 +61,42 @@ fn the_front_page_is_short() {
     let lines = fs::read_to_string(root().join("README.md")).unwrap().lines().count();
     assert!(lines <= 150, "README.md has {lines} lines: move what is not for a newcomer to a page of its own");
 }
+
+/// The blocks of code of some lines, each with its language.
+fn code(text: &str) -> Vec<(String, Vec<&str>)> {
+    let mut blocks: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut in_code = false;
+    for line in text.lines() {
+        if let Some(language) = line.strip_prefix("```") {
+            in_code = !in_code;
+            if in_code {
+                blocks.push((language.to_owned(), Vec::new()));
+            }
+        } else if in_code {
+            blocks.last_mut().unwrap().1.push(line);
+        }
+    }
+    blocks
+}
+
+/// The pages of the languages have programs that their own tests run.
+#[test]
+fn what_the_guide_shows_of_a_language_is_part_of_a_program_of_that_language_s_page() {
+    let read = |page: &str| fs::read_to_string(root().join(page)).unwrap();
+    let guide = read("docs/guides/rpc-languages.md");
+    let mut shown = 0;
+    for (language, block) in code(&guide) {
+        let name = match language.as_str() {
+            "c" | "cpp" => "capi/README.md".to_owned(),
+            "js" => "docs/guides/javascript.md".to_owned(),
+            other => format!("bindings/{other}/README.md"),
+        };
+        let page = read(&name);
+        let is_part = |(of, program): &(String, Vec<&str>)| {
+            *of == language && program.windows(block.len()).any(|lines| lines == block.as_slice())
+        };
+        assert!(code(&page).iter().any(is_part), "no program of {name} has this:\n{}", block.join("\n"));
+        shown += 1;
+    }
+    assert!(shown >= 16, "only {shown} blocks were found");
+}

@@ -477,15 +477,47 @@ fn of_ten_meters_one_is_killed_and_nothing_that_was_sent_is_lost() {
     assert_eq!(place.names(), ["killed"]);
 }
 
+const RECONNECT: &str = env!("CARGO_BIN_EXE_reconnect");
+
+#[test]
+fn a_client_that_connects_again_books_nothing_twice_and_says_what_it_does_not_know() {
+    let place = Place::new("reconnect");
+    let till = place.0.join("booked");
+    let in_the_till = || fs::metadata(&till).map_or(0, |metadata| metadata.len());
+    let serve = || place.start(RECONNECT, &["serve", "till", till.to_str().unwrap()]);
+    let mut server = serve();
+    let client = place.start(RECONNECT, &["call", "till", "10000"]);
+    for round in 1..=5 {
+        until("the till is filled", || in_the_till() >= 1000 * round);
+        server.kill();
+        server = serve();
+    }
+    let said = client.text();
+    let (booked, unknown) = said.trim_end().strip_suffix(" perhaps").unwrap().split_once(" booked, ").unwrap();
+    let (booked, unknown): (u64, u64) = (booked.parse().unwrap(), unknown.parse().unwrap());
+    assert_eq!(booked, 10_000);
+    // One call is under way at a time: no more than one for each kill.
+    assert!(unknown <= 5, "{said}");
+    assert!((booked..=booked + unknown).contains(&in_the_till()), "{said}, and {} are in the till", in_the_till());
+}
+
 #[test]
 fn the_guides_show_the_programs_that_are_tested() {
     let integration = ("docs/INTEGRATION.md", include_str!("../../docs/INTEGRATION.md"));
     let one_to_many = ("docs/guides/one-to-many.md", include_str!("../../docs/guides/one-to-many.md"));
+    let rpc = ("docs/guides/rpc.md", include_str!("../../docs/guides/rpc.md"));
+    let encodings = ("docs/guides/rpc-encodings.md", include_str!("../../docs/guides/rpc-encodings.md"));
     for ((page, text), program, source, count) in [
         (integration, "orders", include_str!("../src/bin/orders.rs"), 2),
         (one_to_many, "robot", include_str!("../src/bin/robot.rs"), 6),
         (one_to_many, "settings", include_str!("../src/bin/settings.rs"), 1),
         (one_to_many, "meters", include_str!("../src/bin/meters.rs"), 2),
+        (rpc, "stock", include_str!("../rpc/stock.rs"), 1),
+        (rpc, "reconnect", include_str!("../rpc/reconnect.rs"), 1),
+        (encodings, "plain", include_str!("../rpc/distance/plain.rs"), 1),
+        (encodings, "own", include_str!("../rpc/distance/own.rs"), 1),
+        (encodings, "proto", include_str!("../rpc/distance/proto.rs"), 1),
+        (encodings, "flat", include_str!("../rpc/distance/flat.rs"), 1),
     ] {
         let blocks: Vec<_> = source.split("// guide: ").skip(1).filter(|block| !block.starts_with("end\n")).collect();
         assert_eq!(blocks.len(), count, "{program}");
@@ -493,7 +525,7 @@ fn the_guides_show_the_programs_that_are_tested() {
             let (name, shown) = block.split_once('\n').unwrap();
             // Up to the line of the end.
             let shown = shown.trim_end();
-            assert!(text.contains(shown), "{name} of examples/src/bin/{program}.rs is not what {page} shows");
+            assert!(text.contains(shown), "{name} of {program}.rs is not what {page} shows");
         }
     }
 }
