@@ -12,7 +12,7 @@ type Request struct {
 	Method uint32
 	// Body and Meta are the request's bytes and its metadata; Meta is nil if it has none.
 	Body, Meta []byte
-	// ReplyMeta is metadata that the handler may give its reply; of a stream it comes with no element.
+	// ReplyMeta is metadata that the handler may give its reply. Of a stream it is that of the next element, with which it is taken.
 	ReplyMeta []byte
 
 	// ctx is nil for an inline handler.

@@ -300,15 +300,14 @@ func (c *serverConn) answer(k *serverCall, h replyHeader, meta, body []byte) {
 	if c.over {
 		return
 	}
-	if k.window != 0 && h.status == rpcOk && len(body) != 0 {
+	if one := k.by != nil && k.by.stream == nil; k.window != 0 && h.status == rpcOk && (one || len(body) != 0) {
 		// Of a method whose reply is one, called as a stream: that has one element.
-		c.put(parkedReply{k: k, h: replyHeader{flags: rpcElement}, body: body}, true)
-		body = nil
+		c.put(parkedReply{k: k, h: replyHeader{flags: rpcElement}, meta: meta, body: body}, true)
+		meta, body = nil, nil
 		if k.tooLarge {
 			h = replyHeader{status: rpcReplyTooLarge}
 		}
 	}
-	h.metaLen = uint32(len(meta))
 	c.put(parkedReply{k: k, h: h, meta: meta, body: body}, true)
 	if c.ledger.draining && c.ledger.idle() {
 		c.server.progress()
@@ -318,6 +317,7 @@ func (c *serverConn) answer(k *serverCall, h replyHeader, meta, body []byte) {
 // put sends a frame, or parks it, copied or not. With mu.
 func (c *serverConn) put(p parkedReply, copied bool) {
 	n := rpcPayloadLen(p.meta, p.body)
+	p.h.metaLen = uint32(len(p.meta))
 	if !c.line.fits(n) {
 		p.k.tooLarge = true
 		if p.element() {

@@ -141,7 +141,9 @@ func (k *serverCall) emit(element []byte) bool {
 	if k.stopped || c.over {
 		return false
 	}
-	c.put(parkedReply{k: k, h: replyHeader{flags: rpcElement}, body: element}, false)
+	meta := k.request.ReplyMeta
+	k.request.ReplyMeta = nil
+	c.put(parkedReply{k: k, h: replyHeader{flags: rpcElement}, meta: meta, body: element}, false)
 	if k.over() || k.credit > 0 && !k.pending {
 		return !k.over()
 	}
