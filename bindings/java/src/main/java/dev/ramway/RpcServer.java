@@ -14,8 +14,8 @@ import java.util.concurrent.locks.LockSupport;
  * has, and {@link #serve} serves until {@link #shutdown}.
  *
  * <p>Handlers run on virtual threads, or on an executor's, a bounded number at a time; one client has at most half of that as long as
- * others wait. Those of {@link #inlineMethod} run where requests are read. A client that asks for too much is answered OVERLOADED. A client that dies, or breaks the format, disturbs no other one.
- * Safe for any number of threads.
+ * others wait. Those of {@link #inlineMethod} run where requests are read. A client that asks for too much is answered OVERLOADED. A
+ * client that dies, or breaks the format, disturbs no other one. Safe for any number of threads.
  */
 public final class RpcServer implements AutoCloseable {
     /** How long calls may take to stop after they were told to, in ns. */
@@ -255,10 +255,10 @@ public final class RpcServer implements AutoCloseable {
     }
 
     /**
-     * Registers a method that gives one reply, and whose handler runs on the thread that reads what its client asks, in place of one of its
-     * own: the cheapest way to answer, for what takes microseconds. Until it returns, this client's further calls are not begun, and neither a
-     * cancellation nor the end of another call's time is seen; other clients are not held up. It must not block, and must not shut the
-     * server down.
+     * Registers a method that gives one reply, and whose handler runs on the thread that reads what its client asks, in place of one
+     * of its own: the cheapest way to answer, for what takes microseconds. Until it returns, this client's further calls are not begun,
+     * and neither a cancellation nor the end of another call's time is seen; other clients are not held up. It must not block, and must
+     * not shut the server down.
      *
      * {@snippet :
      * server.inlineMethod(7, request -> counter.next(request.body()));
