@@ -46,8 +46,8 @@ type Client struct {
 	ledger clientLedger
 	// pumping is the call whose goroutine receives for all; nil while none does.
 	pumping *clientCall
-	// followers are those that wait meanwhile.
-	followers callWaiters
+	// followers are those that wait meanwhile, the oldest first.
+	followers linkedList[callWaiter]
 	// wantsRoom is for how many bytes what is to be sent waits; below 0: for none.
 	wantsRoom int64
 	// ended is why the connection is over; nil while it is not.
@@ -92,7 +92,9 @@ func ConnectClient(ctx context.Context, name string, o ClientOptions) (*Client, 
 	if buffered == 0 {
 		buffered = rpcBytesFactor * uint64(bus.receiver.Capacity())
 	}
-	return &Client{name: name, line: newRPCLine(bus), ledger: newClientLedger(bus.end.terms.maxInFlight, buffered), wantsRoom: -1}, nil
+	c := &Client{name: name, ledger: newClientLedger(bus.end.terms.maxInFlight, buffered), wantsRoom: -1}
+	c.line.start(bus)
+	return c, nil
 }
 
 // Call sends a request and waits for its reply. The context is the call's limit: its deadline goes to the server with the request, and when
@@ -113,8 +115,17 @@ func (c *Client) Call(ctx context.Context, method uint32, body []byte, options .
 	if err := c.wait(ctx, k, goalDecided); err != nil {
 		c.stop(k, ctx)
 	}
-	return c.result(k)
+	r, err := c.result(k)
+	if k.state == callEnded && !k.owing {
+		// Nobody else knows it any more.
+		*k = clientCall{}
+		callsPool.Put(k)
+	}
+	return r, err
 }
+
+// callsPool has calls for Call.
+var callsPool = sync.Pool{New: func() any { return &clientCall{} }}
 
 // Start sends a request and gives the call that is under way. It does not wait: a request for which there is no place or no room is
 // copied, and sent in its turn while some goroutine waits in a call of the client. The context is the call's: when it ends, the call is
@@ -169,12 +180,13 @@ func (c *Client) start(ctx context.Context, method uint32, body []byte, options 
 
 // newCall is a call that has not begun; an error if it can never be.
 func (c *Client) newCall(ctx context.Context, method uint32, body []byte, options []CallOption, stream bool) (*clientCall, error) {
-	k := &clientCall{method: method, body: body}
 	if ctx.Err() != nil {
 		e := calledOff(ctx)
 		e.name, e.method = c.name, method
 		return nil, e
 	}
+	k := callsPool.Get().(*clientCall)
+	k.method, k.body = method, body
 	if stream {
 		k.window = rpcWindowDefault
 	}

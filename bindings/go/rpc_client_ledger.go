@@ -18,8 +18,8 @@ type clientLedger struct {
 	last uint64
 	// calls are those in flight, by id.
 	calls map[uint64]*clientCall
-	// first and end are the queue, in the order of the calls.
-	first, end *clientCall
+	// queue are those that are not sent yet, in the order of the calls.
+	queue linkedList[clientCall]
 	// owed are calls that owe a CANCEL or CREDIT, each at most once; some may owe nothing any more.
 	owed []*clientCall
 	// over: the connection has ended.
@@ -55,8 +55,10 @@ type clientCall struct {
 	// replies are those that nobody has taken, held their bytes.
 	replies []Reply
 	held    uint64
-	// before and after are its neighbours in the queue.
-	before, after *clientCall
+	// queued is its place in the queue.
+	queued linkedNode[clientCall]
+	// one is where replies lie while there is a single one, as there is for most calls.
+	one [1]Reply
 
 	// waiter is the goroutine that waits for something of this call; see rpc_client_wait.go.
 	waiter *callWaiter
@@ -70,28 +72,8 @@ func newClientLedger(maxInFlight uint32, maxBuffered uint64) clientLedger {
 
 // begin puts a call at the end of the queue.
 func (l *clientLedger) begin(k *clientCall) {
-	k.state, k.before = callQueued, l.end
-	if l.end != nil {
-		l.end.after = k
-	} else {
-		l.first = k
-	}
-	l.end = k
-}
-
-// unqueue takes a call out of the queue.
-func (l *clientLedger) unqueue(k *clientCall) {
-	if k.before != nil {
-		k.before.after = k.after
-	} else {
-		l.first = k.after
-	}
-	if k.after != nil {
-		k.after.before = k.before
-	} else {
-		l.end = k.before
-	}
-	k.before, k.after = nil, nil
+	k.state, k.queued.of = callQueued, k
+	l.queue.add(&k.queued)
 }
 
 // sendable is the next call to be published; nil if there is none, or as many are in flight as may be.
@@ -99,12 +81,12 @@ func (l *clientLedger) sendable() *clientCall {
 	if uint64(len(l.calls)) >= l.maxInFlight {
 		return nil
 	}
-	return l.first
+	return l.queue.front()
 }
 
 // published is for a call that was sent, with the id last + 1.
 func (l *clientLedger) published(k *clientCall) {
-	l.unqueue(k)
+	l.queue.remove(&k.queued)
 	l.last++
 	k.state, k.id, k.credit = callInFlight, l.last, uint64(k.window)
 	k.meta, k.body = nil, nil
@@ -122,7 +104,7 @@ func (l *clientLedger) decide(k *clientCall, outcome *CallError) {
 	l.drop(k)
 	switch k.state {
 	case callQueued:
-		l.unqueue(k)
+		l.queue.remove(&k.queued)
 		k.state, k.meta, k.body = callEnded, nil, nil
 	case callInFlight:
 		k.owesCancel, k.owesCredit = true, 0
@@ -133,7 +115,7 @@ func (l *clientLedger) decide(k *clientCall, outcome *CallError) {
 // drop lets the replies go that nobody has taken.
 func (l *clientLedger) drop(k *clientCall) {
 	l.held -= k.held
-	k.held, k.replies = 0, nil
+	k.held, k.replies, k.one[0] = 0, nil, Reply{}
 }
 
 func (l *clientLedger) owe(k *clientCall) {
@@ -220,6 +202,9 @@ func (l *clientLedger) hold(k *clientCall, r Reply) {
 	}
 	l.held += size
 	k.held += size
+	if k.replies == nil {
+		k.replies = k.one[:0]
+	}
 	k.replies = append(k.replies, r)
 }
 
@@ -254,8 +239,7 @@ func (l *clientLedger) creditSent(k *clientCall) {
 // cutOff ends the queue: nothing can be sent any more.
 func (l *clientLedger) cutOff(why func() *CallError, tell func(*clientCall)) {
 	l.owed = nil
-	for l.first != nil {
-		k := l.first
+	for k := l.queue.front(); k != nil; k = l.queue.front() {
 		l.decide(k, why())
 		tell(k)
 	}

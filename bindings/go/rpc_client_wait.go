@@ -31,44 +31,22 @@ func (k *clientCall) reached(goal callGoal) bool {
 // callWaiter is a goroutine that follows.
 type callWaiter struct {
 	// wake has room for one, so that waking never waits.
-	wake          chan struct{}
-	before, after *callWaiter
+	wake chan struct{}
+	// following is its place among the followers.
+	following linkedNode[callWaiter]
 }
 
-var waitersPool = sync.Pool{New: func() any { return &callWaiter{wake: make(chan struct{}, 1)} }}
+var waitersPool = sync.Pool{New: func() any {
+	w := &callWaiter{wake: make(chan struct{}, 1)}
+	w.following.of = w
+	return w
+}}
 
 func (w *callWaiter) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
-}
-
-// callWaiters are the followers, the oldest first.
-type callWaiters struct{ first, last *callWaiter }
-
-func (l *callWaiters) add(w *callWaiter) {
-	w.before = l.last
-	if l.last != nil {
-		l.last.after = w
-	} else {
-		l.first = w
-	}
-	l.last = w
-}
-
-func (l *callWaiters) remove(w *callWaiter) {
-	if w.before != nil {
-		w.before.after = w.after
-	} else {
-		l.first = w.after
-	}
-	if w.after != nil {
-		w.after.before = w.before
-	} else {
-		l.last = w.before
-	}
-	w.before, w.after = nil, nil
 }
 
 // tell wakes who waits for a call, of which something is new. With mu.
@@ -116,8 +94,8 @@ func (c *Client) wait(ctx context.Context, k *clientCall, goal callGoal) error {
 
 // passOn has a follower receive if nobody does. With mu.
 func (c *Client) passOn() {
-	if c.pumping == nil && c.followers.first != nil {
-		c.followers.first.wakeUp()
+	if w := c.followers.front(); w != nil && c.pumping == nil {
+		w.wakeUp()
 	}
 }
 
@@ -125,14 +103,14 @@ func (c *Client) passOn() {
 func (c *Client) follow(done <-chan struct{}, k *clientCall) {
 	w := waitersPool.Get().(*callWaiter)
 	k.waiter = w
-	c.followers.add(w)
+	c.followers.add(&w.following)
 	c.mu.Unlock()
 	select {
 	case <-w.wake:
 	case <-done:
 	}
 	c.mu.Lock()
-	c.followers.remove(w)
+	c.followers.remove(&w.following)
 	k.waiter = nil
 	// Nobody knows it any more: what it was woken for, its owner now looks at.
 	select {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The frames of RPC (ABI.md, section 20) as bytes. Everything that is decoded is a private copy, so that what was checked is what is
-// used.
+// The frames of RPC (ABI.md, section 20) as bytes. A header is copied before it is read, so that what was checked is what is used,
+// also where the payload lies in the ring.
 
 // callHeader begins a CALL.
 type callHeader struct {
@@ -63,7 +63,7 @@ func splitParts(payload []byte, metaLen uint32) (meta, body []byte, err error) {
 	if metaLen != 0 {
 		meta = payload[rpcHeader : rpcHeader+metaLen : rpcHeader+metaLen]
 	}
-	return meta, payload[at:], nil
+	return meta, payload[at:len(payload):len(payload)], nil
 }
 
 // decodeCall reads a CALL's payload.
@@ -71,9 +71,9 @@ func decodeCall(payload []byte) (h callHeader, meta, body []byte, err error) {
 	if len(payload) < rpcHeader {
 		return h, nil, nil, failf(Corrupt, "a CALL of %d bytes: expected at least %d", len(payload), rpcHeader)
 	}
-	le := binary.LittleEndian
-	h = callHeader{le.Uint32(payload[callOffTimeoutUs:]), le.Uint32(payload[callOffMetaLen:]),
-		le.Uint32(payload[callOffMethod:]), le.Uint32(payload[callOffWindow:])}
+	le, header := binary.LittleEndian, [rpcHeader]byte(payload)
+	h = callHeader{le.Uint32(header[callOffTimeoutUs:]), le.Uint32(header[callOffMetaLen:]),
+		le.Uint32(header[callOffMethod:]), le.Uint32(header[callOffWindow:])}
 	meta, body, err = splitParts(payload, h.metaLen)
 	return h, meta, body, err
 }
@@ -83,9 +83,9 @@ func decodeReply(payload []byte) (h replyHeader, meta, body []byte, err error) {
 	if len(payload) < rpcHeader {
 		return h, nil, nil, failf(Corrupt, "a REPLY of %d bytes: expected at least %d", len(payload), rpcHeader)
 	}
-	le := binary.LittleEndian
-	h = replyHeader{le.Uint32(payload[replyOffStatus:]), le.Uint32(payload[replyOffFlags:]),
-		le.Uint32(payload[replyOffCode:]), le.Uint32(payload[replyOffMetaLen:])}
+	le, header := binary.LittleEndian, [rpcHeader]byte(payload)
+	h = replyHeader{le.Uint32(header[replyOffStatus:]), le.Uint32(header[replyOffFlags:]),
+		le.Uint32(header[replyOffCode:]), le.Uint32(header[replyOffMetaLen:])}
 	switch {
 	case !Status(h.status).known():
 		err = failf(Corrupt, "a REPLY has the unknown status %d", h.status)

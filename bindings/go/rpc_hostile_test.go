@@ -23,13 +23,20 @@ type rawPeer struct {
 	line, in rpcLine
 }
 
+func newRawPeer(t *testing.T, bus *Bus) *rawPeer {
+	p := &rawPeer{t: t}
+	p.line.start(bus)
+	p.in.start(bus)
+	return p
+}
+
 // rawClient connects to a server.
 func rawClient(t *testing.T, path string) *rawPeer {
 	t.Helper()
 	bus, err := connect(background, path, ConnectOptions{}, rpcFeatures)
 	expectKind(t, err, 0)
 	t.Cleanup(func() { _ = bus.Close() })
-	return &rawPeer{t, newRPCLine(bus), newRPCLine(bus)}
+	return newRawPeer(t, bus)
 }
 
 // rawServer is a server that the client of it does not know to be one.
@@ -50,7 +57,7 @@ func rawServer(t *testing.T, o ListenOptions, maxInFlight uint32, client ClientO
 	expectKind(t, err, 0)
 	c := <-clients
 	t.Cleanup(func() { _ = c.Close(); _ = bus.Close(); _ = l.Close() })
-	return &rawPeer{t, newRPCLine(bus), newRPCLine(bus)}, c
+	return newRawPeer(t, bus), c
 }
 
 // put sends a frame as it is, waiting for room.

@@ -300,12 +300,16 @@ func TestServerLedgerParksWithinItsBytes(t *testing.T) {
 	}
 }
 
+type placedTask func()
+
+func (f placedTask) placed() { f() }
+
 func TestHandlerPoolIsFair(t *testing.T) {
 	p := handlerPool{limit: 3}
 	var a, b poolClient
 	ran := ""
 	task := func(c *poolClient, name string) *poolTask {
-		return &poolTask{client: c, run: func() { ran += name }}
+		return &poolTask{client: c, work: placedTask(func() { ran += name })}
 	}
 	// Alone, a client has all places.
 	for _, name := range []string{"a", "b", "c"} {
@@ -326,7 +330,7 @@ func TestHandlerPoolIsFair(t *testing.T) {
 		t.Fatal(ran)
 	}
 	for range 10 {
-		if a.running > 2 && b.first != nil || b.running > 2 && a.first != nil {
+		if a.running > 2 && b.queue.first != nil || b.running > 2 && a.queue.first != nil {
 			t.Fatal(a.running, b.running)
 		}
 		switch {

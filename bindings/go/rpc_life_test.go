@@ -109,7 +109,7 @@ func TestAServerThatIsKilledMayHaveRunWhatWasSent(t *testing.T) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		n := 0
-		for k := c.ledger.first; k != nil; k = k.after {
+		for k := c.ledger.queue.first; k != nil; k = k.after {
 			n++
 		}
 		return n == 6
@@ -271,7 +271,7 @@ func TestCloseEndsTheCallsOfAllGoroutines(t *testing.T) {
 	eventually(t, "the others wait", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.ledger.first != nil && c.ledger.first.after != nil && c.ledger.first.after.after != nil
+		return c.ledger.queue.first != nil && c.ledger.queue.first.after != nil && c.ledger.queue.first.after.after != nil
 	})
 	expectKind(t, c.Close(), 0)
 	ran := 0
@@ -482,7 +482,7 @@ func TestOneClientHasHalfOfThePoolWhileOthersWait(t *testing.T) {
 		waiting := map[int]bool{}
 		for _, c := range s.pool.waiting {
 			n := 0
-			for task := c.first; task != nil; task = task.after {
+			for task := c.queue.first; task != nil; task = task.after {
 				n++
 			}
 			waiting[n] = true

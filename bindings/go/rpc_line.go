@@ -24,6 +24,8 @@ type rpcLine struct {
 	room     *roomSource
 	// roomOnly: the selector's sources are those without the receiver.
 	roomOnly bool
+	// frames is the wait for a frame alone.
+	frames lineSide
 }
 
 // lineState is what the pump of a line does.
@@ -38,17 +40,34 @@ const (
 	lineSelects
 )
 
-func newRPCLine(bus *Bus) rpcLine { return rpcLine{bus: bus, rx: bus.receiver, tx: bus.sender} }
+// start has a line, which does not move any more, use a bus.
+func (l *rpcLine) start(bus *Bus) {
+	l.bus, l.rx, l.tx = bus, bus.receiver, bus.sender
+	l.frames = lineSide{l.rx, l}
+}
 
-// frameIn is a frame that was received, as a copy.
+// frameIn is a frame that was received: as a copy, or as it lies in the ring, where the peer may still write.
 type frameIn struct {
 	typeID  uint32
 	id      uint64
 	payload []byte
 }
 
-// take receives a frame without waiting; false: there is none now. The error is how the connection ended. Of the pump.
+// take receives a copy of a frame without waiting; false: there is none now. The error is how the connection ended. Of the pump.
 func (l *rpcLine) take(in *frameIn) (bool, error) {
+	some, err := l.look(in)
+	if some {
+		if in.payload = nil; l.rx.one.len != 0 {
+			// At most what is published, so at most the capacity, whatever the peer wrote.
+			in.payload = append([]byte(nil), l.rx.one.bytes()...)
+		}
+		l.release()
+	}
+	return some, err
+}
+
+// look is take without a copy: the payload is the ring's until release, which is to follow before anything else is received.
+func (l *rpcLine) look(in *frameIn) (bool, error) {
 	r := l.rx
 	r.enter()
 	defer r.leave()
@@ -59,14 +78,13 @@ func (l *rpcLine) take(in *frameIn) (bool, error) {
 		}
 		return false, err
 	}
-	in.typeID, in.id, in.payload = f.typeID, f.tag, nil
-	if f.len != 0 {
-		// At most what is published, so at most the capacity, whatever the peer wrote.
-		in.payload = append([]byte(nil), f.bytes()...)
-	}
-	r.giveBack()
+	r.lease++
+	in.typeID, in.id, in.payload = f.typeID, f.tag, f.bytes()
 	return true, nil
 }
+
+// release gives the frame back that look has given. Of the pump.
+func (l *rpcLine) release() { l.rx.release(l.rx.lease) }
 
 // corrupt ends both halves for what the peer sent.
 func (l *rpcLine) corrupt() {
@@ -204,7 +222,7 @@ func (l *rpcLine) await(ctx context.Context, w lineWait) error {
 	} else {
 		r := l.rx
 		if r.enter(); !r.isShut() {
-			err = r.until(ctx, lineSide{r, l})
+			err = r.until(ctx, &l.frames)
 		}
 		r.leave()
 	}
@@ -235,7 +253,7 @@ type lineSide struct {
 	line *rpcLine
 }
 
-func (s lineSide) ready() (bool, error) {
+func (s *lineSide) ready() (bool, error) {
 	if s.line.interrupted.Load() {
 		return true, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 )
@@ -62,9 +63,9 @@ type Server struct {
 	maxInFlight uint32
 	maxBytes    uint64
 
-	// methods is with its own lock: a connection asks for one while it holds its own.
-	methodsMu sync.RWMutex
-	methods   map[uint32]*serverMethod
+	// methods are replaced by a copy, with methodsMu, and read by connections without it.
+	methodsMu sync.Mutex
+	methods   atomic.Pointer[map[uint32]*serverMethod]
 
 	// mu is never taken while a connection's is held, nor the other way round.
 	mu    sync.Mutex
@@ -121,9 +122,9 @@ func bindServer(name string, o ServeOptions) (*Server, error) {
 	l.start()
 	s := &Server{
 		name: name, listener: l, maxInFlight: inFlight, maxBytes: uint64(o.MaxBytes),
-		methods: map[uint32]*serverMethod{}, conns: map[*serverConn]struct{}{},
-		changed: make(chan struct{}, 1), over: make(chan struct{}),
+		conns: map[*serverConn]struct{}{}, changed: make(chan struct{}, 1), over: make(chan struct{}),
 	}
+	s.methods.Store(&map[uint32]*serverMethod{})
 	if s.maxBytes == 0 {
 		s.maxBytes = rpcBytesFactor * l.plan.spec.blocks[0].capacity
 	}
@@ -143,6 +144,16 @@ func (s *Server) Handle(method uint32, h Handler) error {
 // name has no control characters (ErrInvalidArgument).
 func (s *Server) HandleNamed(name string, h Handler) error {
 	return s.handleNamed(name, &serverMethod{name: name, one: h})
+}
+
+// HandleInline is [Server.Handle] with a handler that is called without a goroutine of its own.
+func (s *Server) HandleInline(method uint32, h InlineHandler) error {
+	return s.handle(method, &serverMethod{inline: h})
+}
+
+// HandleInlineNamed is [Server.HandleInline] by name, as [Server.HandleNamed].
+func (s *Server) HandleInlineNamed(name string, h InlineHandler) error {
+	return s.handleNamed(name, &serverMethod{name: name, inline: h})
 }
 
 // HandleStream is [Server.Handle] for a method whose reply is a stream.
@@ -179,29 +190,26 @@ func (s *Server) handle(method uint32, m *serverMethod) error {
 	}
 	s.methodsMu.Lock()
 	defer s.methodsMu.Unlock()
-	if other := s.methods[method]; other != nil {
+	methods := maps.Clone(*s.methods.Load())
+	if other := methods[method]; other != nil {
 		return about(failf(AlreadyExists, "method %d has a handler already (%q, now %q): names whose numbers are the same need another name",
 			method, other.name, m.name), "serving", s.name)
 	}
-	s.methods[method] = m
+	methods[method] = m
+	s.methods.Store(&methods)
 	return nil
 }
 
 // method is the method of a number; nil if there is none.
-func (s *Server) method(number uint32) *serverMethod {
-	s.methodsMu.RLock()
-	defer s.methodsMu.RUnlock()
-	return s.methods[number]
-}
+func (s *Server) method(number uint32) *serverMethod { return (*s.methods.Load())[number] }
 
 // describe is the body of the answer to methodDescribe.
 func (s *Server) describe() []byte {
-	s.methodsMu.RLock()
-	defer s.methodsMu.RUnlock()
+	methods := *s.methods.Load()
 	var b []byte
-	for _, number := range slices.Sorted(maps.Keys(s.methods)) {
+	for _, number := range slices.Sorted(maps.Keys(methods)) {
 		b = strconv.AppendUint(b, uint64(number), 10)
-		if name := s.methods[number].name; name != "" {
+		if name := methods[number].name; name != "" {
 			b = append(append(b, ' '), name...)
 		}
 		b = append(b, '\n')

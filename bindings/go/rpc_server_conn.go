@@ -1,6 +1,7 @@
 package ramway
 
 import (
+	"bytes"
 	"context"
 	"runtime"
 	"sync"
@@ -8,7 +9,7 @@ import (
 )
 
 // serverConn is one client of a server: a goroutine that receives, the pump, and the goroutines of handlers, which send their replies
-// themselves where there is room.
+// themselves where there is room. Inline handlers run in the pump's own.
 //
 // The pump never waits for room alone: what does not fit is parked, and it reads on; only while the refusal of a call does not fit, this client
 // is not read.
@@ -25,6 +26,9 @@ type serverConn struct {
 	wantsRoom int64
 	// over: the connection has ended. unsent: nothing can be sent any more. leaving: it is to be closed.
 	over, unsent, leaving bool
+
+	// replyRoom is for the replies of inline handlers, of the pump.
+	replyRoom []byte
 }
 
 // serverCall is a call of a client's, of which all but the request is with the connection's mu.
@@ -38,10 +42,12 @@ type serverCall struct {
 	begun, stopped, tooLarge bool
 	// pending: an element waits for room.
 	pending bool
+	// inline: nobody holds the call but the connection.
+	inline bool
 
 	conn    *serverConn
 	by      *serverMethod
-	request *Request
+	request Request
 	ctx     context.Context
 	cancel  context.CancelFunc
 	// expiry ends the call while it waits for a place in the pool.
@@ -52,27 +58,39 @@ type serverCall struct {
 }
 
 func newServerConn(s *Server, bus *Bus) *serverConn {
-	return &serverConn{server: s, line: newRPCLine(bus), ledger: newServerLedger(s.maxInFlight, s.maxBytes), wantsRoom: -1,
-		ended: make(chan struct{})}
+	c := &serverConn{server: s, ledger: newServerLedger(s.maxInFlight, s.maxBytes), wantsRoom: -1, ended: make(chan struct{})}
+	c.line.start(bus)
+	return c
 }
 
 // serve is the pump.
 func (c *serverConn) serve() {
-	defer c.server.gone(c)
-	defer close(c.ended)
+	ended := false
+	defer func() {
+		if !ended {
+			// An inline handler has ended this goroutine.
+			go c.serve()
+			return
+		}
+		close(c.ended)
+		c.server.gone(c)
+	}()
 	for {
-		some, err := c.round()
+		some, begun, err := c.round()
 		c.mu.Lock()
 		switch {
 		case err != nil, c.unsent, c.leaving:
 			c.finish(err)
 			c.mu.Unlock()
 			c.line.free()
+			ended = true
 			return
 		case some:
 			c.mu.Unlock()
-			// The handlers run before this goroutine polls for the next request.
-			runtime.Gosched()
+			if begun {
+				// The handlers run before this goroutine polls for the next request.
+				runtime.Gosched()
+			}
 			continue
 		}
 		w := lineWait{room: c.wantsRoom, roomOnly: c.ledger.refusal.id != 0}
@@ -86,20 +104,20 @@ func (c *serverConn) serve() {
 	}
 }
 
-// round sends what waits and receives what is there; false: nothing was. An error is the end of the connection.
-func (c *serverConn) round() (some bool, err error) {
+// round sends what waits and receives what is there; false: nothing was. begun: a goroutine was. An error is the end of the connection.
+func (c *serverConn) round() (some, begun bool, err error) {
 	c.mu.Lock()
 	c.flush()
 	roomOnly := c.ledger.refusal.id != 0
 	c.mu.Unlock()
-	var in frameIn
 	for range rpcFramesPerRound {
 		if roomOnly {
 			break
 		}
-		one, err := c.line.take(&in)
+		var in frameIn
+		one, err := c.line.look(&in)
 		if err != nil || !one {
-			return some, err
+			return some, begun, err
 		}
 		some = true
 		c.mu.Lock()
@@ -109,14 +127,21 @@ func (c *serverConn) round() (some bool, err error) {
 		}
 		roomOnly = c.ledger.refusal.id != 0
 		c.mu.Unlock()
-		if err != nil {
-			return true, err
-		}
-		if k != nil {
+		switch {
+		case err != nil:
+			c.line.release()
+			return true, begun, err
+		case k == nil:
+			c.line.release()
+		case k.inline:
+			c.runInline(k)
+		default:
+			c.line.release()
 			c.begin(k)
+			begun = true
 		}
 	}
-	return some, nil
+	return some, begun, nil
 }
 
 // finish is the end of the connection: calls are cancelled, their replies dropped. With mu.
@@ -131,7 +156,7 @@ func (c *serverConn) finish(err error) {
 	c.line.close(abandoned)
 }
 
-// receive is a frame that came. The call is one that is to begin. An error, Corrupt, ends the connection. With mu.
+// receive is a frame that came, as it lies in the ring. The call is one that is to begin. An error, Corrupt, ends the connection. With mu.
 func (c *serverConn) receive(in *frameIn) (*serverCall, error) {
 	switch in.typeID {
 	case typeIDCall:
@@ -165,7 +190,15 @@ func (c *serverConn) receiveCall(in *frameIn) (*serverCall, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.ledger.call(in.id, h, uint64(len(in.payload)-rpcHeader))
+	by := c.server.method(h.method)
+	// Ramway's own methods, and what there is none for, are answered here.
+	inline := by == nil || by.inline != nil
+	size := uint64(len(in.payload) - rpcHeader)
+	if inline {
+		// Not copied.
+		size = 0
+	}
+	k, err := c.ledger.call(in.id, h, size)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +206,7 @@ func (c *serverConn) receiveCall(in *frameIn) (*serverCall, error) {
 		c.flush()
 		return nil, nil
 	}
-	k.conn = c
+	k.conn, k.by, k.inline = c, by, inline
 	switch h.method {
 	case methodPing:
 		c.answer(k, replyHeader{}, nil, nil)
@@ -182,21 +215,31 @@ func (c *serverConn) receiveCall(in *frameIn) (*serverCall, error) {
 		c.answer(k, replyHeader{}, nil, c.server.describe())
 		return nil, nil
 	}
-	if k.by = c.server.method(h.method); k.by == nil {
+	if by == nil {
 		c.answer(k, replyHeader{status: rpcNoSuchMethod}, nil, nil)
 		return nil, nil
 	}
-	k.request = &Request{Method: h.method, Body: body, Meta: meta, conn: c}
+	r := &k.request
+	r.Method, r.Body, r.Meta, r.conn = h.method, body, meta, c
 	if h.timeoutUs != 0 {
-		k.ctx, k.cancel = context.WithTimeout(context.Background(), time.Duration(h.timeoutUs)*time.Microsecond)
+		r.deadline = time.Now().Add(time.Duration(h.timeoutUs) * time.Microsecond)
+	}
+	if inline {
+		return k, nil
+	}
+	if r.Meta, r.Body, err = splitParts(bytes.Clone(in.payload), h.metaLen); err != nil {
+		return nil, err
+	}
+	if h.timeoutUs != 0 {
+		k.ctx, k.cancel = context.WithDeadline(context.Background(), r.deadline)
 	} else {
 		k.ctx, k.cancel = context.WithCancel(context.Background())
 	}
-	k.request.ctx = k.ctx
+	r.ctx = k.ctx
 	if k.window != 0 {
 		k.wake = make(chan struct{}, 1)
 	}
-	k.task = poolTask{client: &c.share, run: func() { go k.run() }}
+	k.task = poolTask{client: &c.share, work: k}
 	return k, nil
 }
 
@@ -205,14 +248,13 @@ func (c *serverConn) begin(k *serverCall) {
 	if c.server.pool.submit(&k.task) {
 		return
 	}
-	deadline, limited := k.ctx.Deadline()
-	if !limited {
+	if k.request.deadline.IsZero() {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !k.begun && !k.stopped {
-		k.expiry = time.AfterFunc(time.Until(deadline), func() {
+		k.expiry = time.AfterFunc(time.Until(k.request.deadline), func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if !k.begun && !k.stopped && c.server.pool.withdraw(&k.task) {
@@ -258,15 +300,14 @@ func (c *serverConn) answer(k *serverCall, h replyHeader, meta, body []byte) {
 	if c.over {
 		return
 	}
-	if k.window != 0 && h.status == rpcOk && len(body) != 0 {
+	if one := k.by != nil && k.by.stream == nil; k.window != 0 && h.status == rpcOk && (one || len(body) != 0) {
 		// Of a method whose reply is one, called as a stream: that has one element.
-		c.put(parkedReply{k: k, h: replyHeader{flags: rpcElement}, body: body}, true)
-		body = nil
+		c.put(parkedReply{k: k, h: replyHeader{flags: rpcElement}, meta: meta, body: body}, true)
+		meta, body = nil, nil
 		if k.tooLarge {
 			h = replyHeader{status: rpcReplyTooLarge}
 		}
 	}
-	h.metaLen = uint32(len(meta))
 	c.put(parkedReply{k: k, h: h, meta: meta, body: body}, true)
 	if c.ledger.draining && c.ledger.idle() {
 		c.server.progress()
@@ -276,6 +317,7 @@ func (c *serverConn) answer(k *serverCall, h replyHeader, meta, body []byte) {
 // put sends a frame, or parks it, copied or not. With mu.
 func (c *serverConn) put(p parkedReply, copied bool) {
 	n := rpcPayloadLen(p.meta, p.body)
+	p.h.metaLen = uint32(len(p.meta))
 	if !c.line.fits(n) {
 		p.k.tooLarge = true
 		if p.element() {

@@ -1,5 +1,7 @@
 package ramway
 
+import "bytes"
+
 // serverLedger is what a server knows of one client's calls: which have no final REPLY yet, the credit of streams, what waits for
 // room, and how many bytes are copied. It does no input or output and has no lock: that of the connection guards it.
 //
@@ -18,6 +20,8 @@ type serverLedger struct {
 	refusal refusal
 	// draining: no new call is taken.
 	draining bool
+	// spare is a call that has ended and that nobody holds any more, for the next one; nil if there is none.
+	spare *serverCall
 }
 
 // refusal is a REPLY to a CALL that is not counted among the calls; id 0: there is none.
@@ -59,7 +63,11 @@ func (l *serverLedger) call(id uint64, h callHeader, size uint64) (*serverCall, 
 		l.refusal = refusal{id, StatusDraining}
 		return nil, nil
 	}
-	k := &serverCall{id: id, method: h.method, window: h.window, credit: h.window, bytes: size}
+	k := l.spare
+	if l.spare = nil; k == nil {
+		k = &serverCall{}
+	}
+	k.id, k.method, k.window, k.credit, k.bytes = id, h.method, h.window, h.window, size
 	l.bytes += size
 	l.calls[id] = k
 	return k, nil
@@ -96,7 +104,7 @@ func (l *serverLedger) handled(k *serverCall) {
 }
 
 // park keeps a reply until there is room. One that is too much becomes StatusReplyTooLarge; an element of a stream whose handler waits is
-// not copied, and counts nothing.
+// not copied, and counts nothing. What an inline handler has replied is in buffers that the next one uses, and is copied now.
 func (l *serverLedger) park(p parkedReply, copied bool) {
 	if copied {
 		p.bytes = uint64(len(p.meta) + len(p.body))
@@ -107,6 +115,9 @@ func (l *serverLedger) park(p parkedReply, copied bool) {
 			return
 		}
 		p = parkedReply{k: p.k, h: replyHeader{status: rpcReplyTooLarge}}
+	}
+	if p.k.inline {
+		p.meta, p.body = bytes.Clone(p.meta), bytes.Clone(p.body)
 	}
 	l.bytes += p.bytes
 	l.parked = append(l.parked, p)
@@ -139,10 +150,14 @@ func (l *serverLedger) published(k *serverCall, h replyHeader) {
 		return
 	}
 	delete(l.calls, k.id)
+	if k.inline {
+		*k = serverCall{}
+		l.spare = k
+	}
 }
 
 // finish forgets everything.
 func (l *serverLedger) finish() {
 	clear(l.calls)
-	l.parked, l.refusal, l.bytes = nil, refusal{}, 0
+	l.parked, l.refusal, l.bytes, l.spare = nil, refusal{}, 0, nil
 }

@@ -16,18 +16,21 @@ type handlerPool struct {
 // poolClient is one client's share. All with the pool's mu.
 type poolClient struct {
 	running int
-	// first and last are what waits.
-	first, last *poolTask
+	// queue is what waits.
+	queue linkedList[poolTask]
 }
 
-// poolTask is something that needs a place: a handler that is to begin, or one that goes on. run is called once it has one, by
-// any goroutine, and must not block.
+// poolTask is something that needs a place: a handler that is to begin, or one that goes on.
 type poolTask struct {
-	client        *poolClient
-	run           func()
-	queued        bool
-	before, after *poolTask
+	client *poolClient
+	work   poolWork
+	// waits: it is in the client's queue, and there is its place in it.
+	waits  bool
+	queued linkedNode[poolTask]
 }
+
+// poolWork is what a task is for. placed is called once the task has a place, by any goroutine, and must not block.
+type poolWork interface{ placed() }
 
 func (p *handlerPool) half() int { return (p.limit + 1) / 2 }
 
@@ -37,21 +40,18 @@ func (p *handlerPool) submit(t *poolTask) bool {
 	c := t.client
 	// Others wait although there is a place: only because they have their half.
 	alone := len(p.waiting) == 0 || len(p.waiting) == 1 && p.waiting[0] == c
-	if p.running < p.limit && c.first == nil && (alone || c.running < p.half()) {
+	if p.running < p.limit && c.queue.first == nil && (alone || c.running < p.half()) {
 		p.running++
 		c.running++
 		p.mu.Unlock()
-		t.run()
+		t.work.placed()
 		return true
 	}
-	t.queued = true
-	if t.before = c.last; c.last != nil {
-		c.last.after = t
-	} else {
-		c.first = t
+	if c.queue.first == nil {
 		p.waiting = append(p.waiting, c)
 	}
-	c.last = t
+	t.waits, t.queued.of = true, t
+	c.queue.add(&t.queued)
 	p.mu.Unlock()
 	return false
 }
@@ -60,7 +60,7 @@ func (p *handlerPool) submit(t *poolTask) bool {
 func (p *handlerPool) withdraw(t *poolTask) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !t.queued {
+	if !t.waits {
 		return false
 	}
 	p.unqueue(t)
@@ -70,18 +70,9 @@ func (p *handlerPool) withdraw(t *poolTask) bool {
 // unqueue is with mu.
 func (p *handlerPool) unqueue(t *poolTask) {
 	c := t.client
-	if t.before != nil {
-		t.before.after = t.after
-	} else {
-		c.first = t.after
-	}
-	if t.after != nil {
-		t.after.before = t.before
-	} else {
-		c.last = t.before
-	}
-	t.before, t.after, t.queued = nil, nil, false
-	if c.first == nil {
+	c.queue.remove(&t.queued)
+	t.waits = false
+	if c.queue.first == nil {
 		for i, other := range p.waiting {
 			if other == c {
 				p.waiting = append(p.waiting[:i], p.waiting[i+1:]...)
@@ -102,7 +93,7 @@ func (p *handlerPool) leave(c *poolClient) {
 	t := p.pick()
 	p.mu.Unlock()
 	if t != nil {
-		t.run()
+		t.work.placed()
 	}
 }
 
@@ -119,7 +110,7 @@ func (p *handlerPool) pick() *poolTask {
 			continue
 		}
 		p.next = at + 1
-		t := c.first
+		t := c.queue.front()
 		p.unqueue(t)
 		p.running++
 		c.running++
@@ -130,7 +121,12 @@ func (p *handlerPool) pick() *poolTask {
 
 // enter waits for a place, for a handler that goes on.
 func (p *handlerPool) enter(c *poolClient) {
-	got := make(chan struct{})
-	p.submit(&poolTask{client: c, run: func() { close(got) }})
-	<-got
+	place := make(poolPlace, 1)
+	p.submit(&poolTask{client: c, work: place})
+	<-place
 }
+
+// poolPlace is the place that a goroutine waits for.
+type poolPlace chan struct{}
+
+func (p poolPlace) placed() { p <- struct{}{} }

@@ -50,6 +50,54 @@ func counting(_ context.Context, r *Request) iter.Seq2[[]byte, error] {
 	}
 }
 
+// Elements have the metadata that was set before them, also those that have waited for credit or room; an empty reply is an element too.
+func TestElementsHaveMetadata(t *testing.T) {
+	s := served(t, ServeOptions{Capacity: 4096}, func(s *Server) {
+		expectKind(t, s.HandleStream(1, func(_ context.Context, r *Request) iter.Seq2[[]byte, error] {
+			return func(yield func([]byte, error) bool) {
+				for n := range 40 {
+					if n%2 == 0 {
+						r.ReplyMeta = bytes.Repeat([]byte{byte(n)}, n+1)
+					}
+					if !yield(bytes.Repeat([]byte{byte(n)}, 10*n), nil) {
+						return
+					}
+				}
+			}
+		}), 0)
+		expectKind(t, s.Handle(2, func(_ context.Context, r *Request) ([]byte, error) {
+			r.ReplyMeta = r.Meta
+			return nil, nil
+		}), 0)
+	})
+	c := calling(t, s, ClientOptions{})
+	ctx := within(t)
+	for _, window := range []int{1, 3, 1000} {
+		stream, err := c.Stream(ctx, 1, nil, WithWindow(window))
+		expectKind(t, err, 0)
+		n := 0
+		for element, err := range stream.All(ctx) {
+			expectKind(t, err, 0)
+			meta := bytes.Repeat([]byte{byte(n)}, (n+1)*(1-n%2))
+			if !bytes.Equal(element.Body, bytes.Repeat([]byte{byte(n)}, 10*n)) || !bytes.Equal(element.Meta, meta) {
+				t.Fatalf("window %d, element %d: %d bytes, %d of metadata", window, n, len(element.Body), len(element.Meta))
+			}
+			n++
+		}
+		if n != 40 {
+			t.Fatalf("%d elements", n)
+		}
+	}
+	stream, err := c.Stream(ctx, 2, nil, WithMeta([]byte("trace")))
+	expectKind(t, err, 0)
+	if element, err := stream.Next(ctx); err != nil || len(element.Body) != 0 || string(element.Meta) != "trace" {
+		t.Fatal(element, err)
+	}
+	if _, err := stream.Next(ctx); err != io.EOF {
+		t.Fatal(err)
+	}
+}
+
 func TestCallsAndStreams(t *testing.T) {
 	s := served(t, ServeOptions{}, func(s *Server) {
 		expectKind(t, s.Handle(1, func(_ context.Context, r *Request) ([]byte, error) {

@@ -73,7 +73,7 @@ func must(err error) {
 
 // peer is another process.
 type peer struct {
-	t     *testing.T
+	t     testing.TB
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	out   *bufio.Reader
@@ -81,13 +81,13 @@ type peer struct {
 }
 
 // startPeer runs a helper; it is killed if the test ends before it does.
-func startPeer(t *testing.T, helper string, args ...string) *peer {
+func startPeer(t testing.TB, helper string, args ...string) *peer {
 	t.Helper()
 	return startPeerWith(t, func(*exec.Cmd) {}, helper, args...)
 }
 
 // startPeerWith lets the command be changed before it runs.
-func startPeerWith(t *testing.T, change func(*exec.Cmd), helper string, args ...string) *peer {
+func startPeerWith(t testing.TB, change func(*exec.Cmd), helper string, args ...string) *peer {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {

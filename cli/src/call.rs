@@ -122,8 +122,7 @@ fn connect(args: &Args, interrupt: &Interrupt) -> Outcome<Client> {
     let connector = Client::connector(&args.name).allow_uids(&args.allow_uid).timeout(args.timeout);
     connector.connect_while(|| interrupt.check().is_ok()).map_err(|error| match interrupt.check() {
         Err(interrupted) => interrupted,
-        // Its option is `--allow-uid` here.
-        Ok(()) => Failure::of_options(&error, &["allow_uid"]),
+        Ok(()) => Failure::of_options(&error, &["allow_uids"]),
     })
 }
 

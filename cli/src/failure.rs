@@ -67,11 +67,13 @@ impl Failure {
         Self::new(code, format!("{what}: {error}"))
     }
 
-    /// Of the library, which calls these options by its own names: `allow_disk` is `--allow-disk` here.
+    /// Of the library, which calls these options by its own names: `allow_disk` is `--allow-disk` here, and `allow_uids` is
+    /// `--allow-uid`, which is given once for each user.
     pub fn of_options(error: &ramway::Error, options: &[&str]) -> Self {
         let mut text = error.to_string();
         for option in options {
-            text = text.replace(option, &format!("--{}", option.replace('_', "-")));
+            let here = if *option == "allow_uids" { "allow_uid" } else { option };
+            text = text.replace(option, &format!("--{}", here.replace('_', "-")));
         }
         Self::new(code_of(error.kind()), text)
     }

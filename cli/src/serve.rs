@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     let methods = args.method.iter().map(|text| parse_method(text)).collect::<Outcome<Vec<u32>>>()?;
     let interrupt = Interrupt::install()?;
-    let mut server = bind(args).map_err(|error| Failure::of_options(&error, &["allow_uid", "capacity"]))?;
+    let mut server = bind(args).map_err(|error| Failure::of_options(&error, &["allow_uids", "capacity"]))?;
     let command = Arc::new(Exec { command: args.exec.clone(), longest: args.capacity });
     if methods.is_empty() {
         add(&mut server, AnyMethod, args.stream, &command)?;

@@ -32,14 +32,8 @@ struct inbox_options {
 
     ramway_inbox_options c() const noexcept {
         ramway_inbox_options o = RAMWAY_INBOX_OPTIONS_INIT;
-        o.capacity = capacity;
-        o.align = align;
+        detail::fill_listening(o, *this);
         o.max_peers = max_peers;
-        o.mode = mode;
-        o.wait_policy = static_cast<std::uint32_t>(wait);
-        o.allow_uids = allow_uids.data();
-        o.allow_uid_count = static_cast<std::uint32_t>(allow_uids.size());
-        o.timeout_ns = detail::ns(timeout);
         return o;
     }
 };

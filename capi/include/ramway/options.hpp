@@ -152,6 +152,30 @@ struct topic_options {
     }
 };
 
+namespace detail {
+
+// What several options have in common, for C. The structs themselves repeat it: with a base, `{.capacity = n}` could not name it.
+
+/// Of whoever connects or listens.
+template <class C, class O>
+void fill_peers(C &c, const O &o) noexcept {
+    c.wait_policy = static_cast<std::uint32_t>(o.wait);
+    c.allow_uids = o.allow_uids.data();
+    c.allow_uid_count = static_cast<std::uint32_t>(o.allow_uids.size());
+    c.timeout_ns = ns(o.timeout);
+}
+
+/// Of whoever listens.
+template <class C, class O>
+void fill_listening(C &c, const O &o) noexcept {
+    fill_peers(c, o);
+    c.capacity = o.capacity;
+    c.align = o.align;
+    c.mode = o.mode;
+}
+
+}  // namespace detail
+
 /// What can be asked for when a listener is made or a bus connected: see ramway_bus_options.
 struct bus_options {
     std::uint64_t capacity = 0;
@@ -169,17 +193,11 @@ struct bus_options {
 
     ramway_bus_options c() const noexcept {
         ramway_bus_options o = RAMWAY_BUS_OPTIONS_INIT;
-        o.capacity = capacity;
+        detail::fill_listening(o, *this);
         o.capacity_back = capacity_back;
-        o.align = align;
         o.flags = (send_only ? RAMWAY_BUS_SEND_ONLY : 0u) | (recv_only ? RAMWAY_BUS_RECV_ONLY : 0u) |
                   (membarrier ? 0u : RAMWAY_NO_MEMBARRIER);
-        o.mode = mode;
-        o.wait_policy = static_cast<std::uint32_t>(wait);
-        o.allow_uids = allow_uids.data();
-        o.allow_uid_count = static_cast<std::uint32_t>(allow_uids.size());
         o.backlog = backlog;
-        o.timeout_ns = detail::ns(timeout);
         return o;
     }
 };

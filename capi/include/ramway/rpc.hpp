@@ -165,11 +165,8 @@ struct client_options {
 
     ramway_rpc_client_options c() const noexcept {
         ramway_rpc_client_options o = RAMWAY_RPC_CLIENT_OPTIONS_INIT;
+        detail::fill_peers(o, *this);
         o.max_buffered = max_buffered;
-        o.allow_uids = allow_uids.data();
-        o.allow_uid_count = static_cast<std::uint32_t>(allow_uids.size());
-        o.wait_policy = static_cast<std::uint32_t>(wait);
-        o.timeout_ns = detail::ns(timeout);
         o.flags = membarrier ? 0u : RAMWAY_NO_MEMBARRIER;
         return o;
     }
@@ -209,16 +206,10 @@ struct server_options {
 
     ramway_rpc_server_options c() const noexcept {
         ramway_rpc_server_options o = RAMWAY_RPC_SERVER_OPTIONS_INIT;
-        o.capacity = capacity;
-        o.align = align;
+        detail::fill_listening(o, *this);
         o.max_clients = max_clients;
         o.max_in_flight = max_in_flight;
         o.max_bytes = max_bytes;
-        o.mode = mode;
-        o.wait_policy = static_cast<std::uint32_t>(wait);
-        o.allow_uids = allow_uids.data();
-        o.allow_uid_count = static_cast<std::uint32_t>(allow_uids.size());
-        o.timeout_ns = detail::ns(timeout);
         return o;
     }
 };

@@ -274,6 +274,11 @@ impl Incoming {
     }
 }
 
+/// What both sides of a bus have to require, in HELLO, in WELCOME and in the memory: an RPC's bus has a limit of calls in flight.
+pub(crate) fn features(max_in_flight: Option<u32>) -> u32 {
+    if max_in_flight.is_some() { RPC_FEATURES } else { HANDSHAKE_FEATURES }
+}
+
 /// The answer to HELLO: sends the memory. The connector's ACK is due next. `max_in_flight` is of an RPC's bus.
 pub(crate) fn welcome(
     socket: BorrowedFd<'_>,
@@ -281,8 +286,12 @@ pub(crate) fn welcome(
     size: u64,
     max_in_flight: Option<u32>,
 ) -> Result<Incoming> {
-    let features = if max_in_flight.is_some() { RPC_FEATURES } else { HANDSHAKE_FEATURES };
-    let message = Message { features, size, max_in_flight: max_in_flight.unwrap_or_default(), ..Message::EMPTY };
+    let message = Message {
+        features: features(max_in_flight),
+        size,
+        max_in_flight: max_in_flight.unwrap_or_default(),
+        ..Message::EMPTY
+    };
     send(socket, Type::Welcome, message, Some(memory))?;
     Ok(Incoming { inbox: Inbox::new(), expected: Type::Ack, features: HANDSHAKE_FEATURES })
 }

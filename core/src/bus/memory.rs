@@ -3,7 +3,8 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::facts::{HANDSHAKE_FEATURES, RPC_FEATURES, RPC_IN_FLIGHT_MAX};
+use super::handshake;
+use crate::facts::{RPC_FEATURES, RPC_IN_FLIGHT_MAX};
 use crate::layout::Kind;
 use crate::origin::Origin;
 use crate::ring::options::EndOptions;
@@ -27,9 +28,9 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// What a connector has to require.
+    /// What both sides have to require.
     pub(crate) fn features(&self) -> u32 {
-        if self.max_in_flight.is_some() { RPC_FEATURES } else { HANDSHAKE_FEATURES }
+        handshake::features(self.max_in_flight)
     }
 }
 
@@ -60,8 +61,8 @@ pub(crate) fn spec(plan: &Plan) -> Result<Spec> {
             let text = format!("{max} calls in flight: expected 1 to {RPC_IN_FLIGHT_MAX}");
             return Err(Error::new(ErrorKind::InvalidArgument, text));
         }
-        spec.features_required = RPC_FEATURES;
     }
+    spec.features_required = plan.features();
     Ok(spec)
 }
 

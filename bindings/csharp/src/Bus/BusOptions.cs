@@ -3,10 +3,47 @@ using System.Collections.Generic;
 
 namespace Ramway
 {
-    /// <summary>How to connect to a <see cref="Listener"/>. A new object holds the defaults.</summary>
-    public sealed class ConnectOptions
+    /// <summary>What those who connect and those who listen have in common: who may be at the other end, and how this one waits.</summary>
+    public abstract class PeerOptions
     {
         private IReadOnlyCollection<uint> allowUids = Array.Empty<uint>();
+
+        private protected PeerOptions()
+        {
+        }
+
+        /// <summary>
+        /// Other users who may be at the other end; without it, only our own effective user. Those who connect need a path that they
+        /// can search: give the one who listens a path, or RAMWAY_DIR such a directory. A user without a number in our user namespace
+        /// is refused even if its stand-in (usually 65534) is named.
+        /// </summary>
+        /// <exception cref="ArgumentNullException">There is no null here: an empty collection allows nobody else.</exception>
+        public IReadOnlyCollection<uint> AllowUids
+        {
+            get => allowUids;
+            set => allowUids = value ?? throw new ArgumentNullException(nameof(AllowUids));
+        }
+
+        /// <summary>How calls wait.</summary>
+        public WaitMode Wait { get; set; }
+
+        /// <summary>As <see cref="RingOptions.Membarrier"/>.</summary>
+        public bool Membarrier { get; set; } = true;
+
+        private protected void CopyTo(PeerOptions other)
+        {
+            other.AllowUids = AllowUids;
+            other.Wait = Wait;
+            other.Membarrier = Membarrier;
+        }
+    }
+
+    /// <summary>How to connect: to a <see cref="Listener"/>, or to an <see cref="RpcServer"/>.</summary>
+    public abstract class ConnectingOptions : PeerOptions
+    {
+        private protected ConnectingOptions()
+        {
+        }
 
         /// <summary>
         /// How long to wait for a listener that is not there yet, does not accept, or is flooded: 10 s by default; <see
@@ -14,60 +51,34 @@ namespace Ramway
         /// </summary>
         public TimeSpan Timeout { get; set; } = TimeSpan.FromTicks(Facts.ConnectTimeoutNanos / 100);
 
-        /// <summary>Other users whose listeners will do; without it, only those of our own effective user.</summary>
-        /// <exception cref="ArgumentNullException">There is no null here: an empty collection allows nobody else.</exception>
-        public IReadOnlyCollection<uint> AllowUids
+        private protected void CopyTo(ConnectingOptions other)
         {
-            get => allowUids;
-            set => allowUids = value ?? throw new ArgumentNullException(nameof(AllowUids));
+            base.CopyTo(other);
+            other.Timeout = Timeout;
         }
-
-        /// <summary>How both ends wait.</summary>
-        public WaitMode Wait { get; set; }
-
-        /// <summary>As <see cref="RingOptions.Membarrier"/>.</summary>
-        public bool Membarrier { get; set; } = true;
     }
 
-    /// <summary>What a <see cref="Listener"/> gives those who connect. A new object holds the defaults.</summary>
-    public sealed class ListenOptions
+    /// <summary>What one who listens gives those who connect: a <see cref="Listener"/>, or an <see cref="RpcServer"/>.</summary>
+    public abstract class ListeningOptions : PeerOptions
     {
-        private IReadOnlyCollection<uint> allowUids = Array.Empty<uint>();
+        private protected ListeningOptions()
+        {
+        }
 
         /// <summary>
-        /// The size of both rings of every bus in bytes, each rounded up to a power of two of at least a page; 0 is 1 MiB.
+        /// The size of both rings of every bus in bytes, each rounded up to a power of two of at least a page; 0 is 1 MiB. No request
+        /// or reply of a call is longer than that less 32 bytes.
         /// </summary>
         public long Capacity { get; set; }
-
-        /// <summary>
-        /// The size of the ring to the peer, in bytes. If this or <see cref="FromPeer"/> is set, the two stand in place of <see
-        /// cref="Capacity"/>, and the one that is 0 is left out.
-        /// </summary>
-        public long ToPeer { get; set; }
-
-        /// <summary>The size of the ring from the peer: see <see cref="ToPeer"/>.</summary>
-        public long FromPeer { get; set; }
 
         /// <summary>What each payload's address is a multiple of, in bytes: a power of two from 16 to 4096; 0 is 16.</summary>
         public int Align { get; set; }
 
         /// <summary>
         /// The permission bits of the socket, exactly, whatever the umask; 0 is 0600 (octal), or 0666 with <see
-        /// cref="AllowUids"/>.
+        /// cref="PeerOptions.AllowUids"/>.
         /// </summary>
         public int Mode { get; set; }
-
-        /// <summary>
-        /// Other users who may connect; without it, only our own effective user. They need a path that they can search: give the
-        /// listener a path, or RAMWAY_DIR such a directory. A user without a number in our user namespace is refused even if its
-        /// stand-in (usually 65534) is named.
-        /// </summary>
-        /// <exception cref="ArgumentNullException">There is no null here: an empty collection allows nobody else.</exception>
-        public IReadOnlyCollection<uint> AllowUids
-        {
-            get => allowUids;
-            set => allowUids = value ?? throw new ArgumentNullException(nameof(AllowUids));
-        }
 
         /// <summary>
         /// How long a connector may take for each message of the handshake before it is refused: 1 s by default; <see
@@ -76,17 +87,38 @@ namespace Ramway
         /// </summary>
         public TimeSpan HandshakeTimeout { get; set; } = TimeSpan.FromTicks(Facts.HandshakeTimeoutNanos / 100);
 
+        private protected void CopyTo(ListeningOptions other)
+        {
+            base.CopyTo(other);
+            other.Capacity = Capacity;
+            other.Align = Align;
+            other.Mode = Mode;
+            other.HandshakeTimeout = HandshakeTimeout;
+        }
+    }
+
+    /// <summary>How to connect to a <see cref="Listener"/>. A new object holds the defaults.</summary>
+    public sealed class ConnectOptions : ConnectingOptions
+    {
+    }
+
+    /// <summary>What a <see cref="Listener"/> gives those who connect. A new object holds the defaults.</summary>
+    public sealed class ListenOptions : ListeningOptions
+    {
+        /// <summary>
+        /// The size of the ring to the peer, in bytes. If this or <see cref="FromPeer"/> is set, the two stand in place of <see
+        /// cref="ListeningOptions.Capacity"/>, and the one that is 0 is left out.
+        /// </summary>
+        public long ToPeer { get; set; }
+
+        /// <summary>The size of the ring from the peer: see <see cref="ToPeer"/>.</summary>
+        public long FromPeer { get; set; }
+
         /// <summary>
         /// How many connectors may wait to be accepted at a time; others keep trying until their deadline. The kernel caps it at
         /// net.core.somaxconn.
         /// </summary>
         public int Backlog { get; set; } = Facts.BacklogDefault;
-
-        /// <summary>How the ends of every bus wait.</summary>
-        public WaitMode Wait { get; set; }
-
-        /// <summary>As <see cref="RingOptions.Membarrier"/>.</summary>
-        public bool Membarrier { get; set; } = true;
 
         internal uint SocketMode => Mode != 0 ? (uint)Mode : AllowUids.Count != 0 ? 0x1B6u : 0x180u; // 0666, 0600
 

@@ -1,33 +1,10 @@
 using System;
-using System.Collections.Generic;
 
 namespace Ramway
 {
     /// <summary>How to connect to an <see cref="RpcServer"/>. A new object holds the defaults.</summary>
-    public sealed class RpcClientOptions
+    public sealed class RpcClientOptions : ConnectingOptions
     {
-        private IReadOnlyCollection<uint> allowUids = Array.Empty<uint>();
-
-        /// <summary>
-        /// How long to wait for a server that is not there yet or does not accept: 10 s by default; <see
-        /// cref="System.Threading.Timeout.InfiniteTimeSpan"/>: forever.
-        /// </summary>
-        public TimeSpan Timeout { get; set; } = TimeSpan.FromTicks(Facts.ConnectTimeoutNanos / 100);
-
-        /// <summary>Other users whose servers will do; without it, only those of our own effective user.</summary>
-        /// <exception cref="ArgumentNullException">There is no null here: an empty collection allows nobody else.</exception>
-        public IReadOnlyCollection<uint> AllowUids
-        {
-            get => allowUids;
-            set => allowUids = value ?? throw new ArgumentNullException(nameof(AllowUids));
-        }
-
-        /// <summary>How calls wait for their replies.</summary>
-        public WaitMode Wait { get; set; }
-
-        /// <summary>As <see cref="RingOptions.Membarrier"/>.</summary>
-        public bool Membarrier { get; set; } = true;
-
         /// <summary>
         /// Bytes of replies that nobody has taken yet, all calls together; a reply beyond fails its call (TooLarge). A reply that a
         /// blocked thread or a task waits for is taken as it comes, if it is no longer than that. 0: 4 times the ring's capacity.
@@ -40,7 +17,9 @@ namespace Ramway
             {
                 throw Errors.Fail(ErrorKind.InvalidArgument, $"a MaxBuffered of {MaxBuffered} bytes: expected 0 or more");
             }
-            return new ConnectOptions { Timeout = Timeout, AllowUids = AllowUids, Wait = Wait, Membarrier = Membarrier };
+            var options = new ConnectOptions();
+            CopyTo(options);
+            return options;
         }
     }
 
@@ -60,39 +39,8 @@ namespace Ramway
     }
 
     /// <summary>What an <see cref="RpcServer"/> allows its clients. A new object holds the defaults.</summary>
-    public sealed class RpcServerOptions
+    public sealed class RpcServerOptions : ListeningOptions
     {
-        private IReadOnlyCollection<uint> allowUids = Array.Empty<uint>();
-
-        /// <summary>
-        /// The size of both rings of every client in bytes, rounded up to a power of two of at least a page; 0 is 1 MiB. No request or
-        /// reply is longer than that less 32 bytes.
-        /// </summary>
-        public long Capacity { get; set; }
-
-        /// <summary>What each payload's address is a multiple of, in bytes: a power of two from 16 to 4096; 0 is 16.</summary>
-        public int Align { get; set; }
-
-        /// <summary>As <see cref="ListenOptions.Mode"/>.</summary>
-        public int Mode { get; set; }
-
-        /// <summary>As <see cref="ListenOptions.AllowUids"/>.</summary>
-        /// <exception cref="ArgumentNullException">There is no null here: an empty collection allows nobody else.</exception>
-        public IReadOnlyCollection<uint> AllowUids
-        {
-            get => allowUids;
-            set => allowUids = value ?? throw new ArgumentNullException(nameof(AllowUids));
-        }
-
-        /// <summary>As <see cref="ListenOptions.HandshakeTimeout"/>.</summary>
-        public TimeSpan HandshakeTimeout { get; set; } = TimeSpan.FromTicks(Facts.HandshakeTimeoutNanos / 100);
-
-        /// <summary>How the server waits for requests.</summary>
-        public WaitMode Wait { get; set; }
-
-        /// <summary>As <see cref="RingOptions.Membarrier"/>.</summary>
-        public bool Membarrier { get; set; } = true;
-
         /// <summary>How many clients there may be at a time; one beyond is refused (Busy). 128 by default.</summary>
         public int MaxClients { get; set; } = Facts.RpcClientsDefault;
 
@@ -141,16 +89,9 @@ namespace Ramway
                     : $"at most {MaxHandlers} handlers at a time: expected 0 or more");
             }
             WaitLimit.Check(DrainTimeout, "drain timeout");
-            return new ListenOptions
-            {
-                Capacity = Capacity,
-                Align = Align,
-                Mode = Mode,
-                AllowUids = AllowUids,
-                HandshakeTimeout = HandshakeTimeout,
-                Wait = Wait,
-                Membarrier = Membarrier,
-            };
+            var options = new ListenOptions();
+            CopyTo(options);
+            return options;
         }
     }
 

@@ -14,27 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from . import _aio, _ramway
 from ._errors import BusyError, DetachedError, InvalidArgumentError
-from ._ramway import Client, Pending, Reply, Request, Stream, method_id
-from ._rpc_errors import CallError, Fault
+from ._ramway import Reply, Request, method_id
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
-
-__all__ = [
-    "AsyncClient",
-    "AsyncPending",
-    "AsyncStream",
-    "CallError",
-    "Client",
-    "Fault",
-    "MethodInfo",
-    "Pending",
-    "Reply",
-    "Request",
-    "Server",
-    "Stream",
-    "method_id",
-]
 
 _H = TypeVar("_H", bound=Callable[..., Any])
 

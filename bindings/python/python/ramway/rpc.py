@@ -3,21 +3,9 @@
 There are time limits, cancelling, and replies that are streams. See docs/guides/python.md.
 """
 
-from ._rpc import (
-    AsyncClient,
-    AsyncPending,
-    AsyncStream,
-    CallError,
-    Client,
-    Fault,
-    MethodInfo,
-    Pending,
-    Reply,
-    Request,
-    Server,
-    Stream,
-    method_id,
-)
+from ._ramway import Client, Pending, Reply, Request, Stream, method_id
+from ._rpc import AsyncClient, AsyncPending, AsyncStream, MethodInfo, Server
+from ._rpc_errors import CallError, Fault
 
 __all__ = [
     "AsyncClient",

@@ -674,7 +674,7 @@ fn is_undecided(calls: &[Call], number: Number) -> bool {
 }
 
 /// The error of asking for what was given already.
-pub(super) fn no_such_call() -> CallError {
+pub(in crate::rpc) fn no_such_call() -> CallError {
     let text = "this call has ended, and its outcome was taken: a call gives one outcome";
     CallError::of_error(Error::new(ErrorKind::InvalidArgument, text), false)
 }

@@ -28,6 +28,8 @@ use std::time::Duration;
 
 pub use connector::ClientConnector;
 pub use ledger::Taken;
+#[cfg(feature = "tokio")]
+pub(super) use ledger::no_such_call;
 pub use pending::{Pending, Stream, StreamIter};
 pub use raw::RawClient;
 pub use reply::{CallOptions, MethodInfo, Reply};

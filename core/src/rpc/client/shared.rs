@@ -109,7 +109,15 @@ impl SharedClient {
     /// # Errors
     /// As there.
     pub fn describe(&self) -> CallResult<Vec<MethodInfo>> {
-        MethodInfo::parse(self.call(METHOD_DESCRIBE, &[])?.body())
+        self.describe_with(&CallOptions::new())
+    }
+
+    /// As [`Client::describe_with`](super::Client::describe_with).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn describe_with(&self, options: &CallOptions<'_>) -> CallResult<Vec<MethodInfo>> {
+        MethodInfo::parse(self.call_with(METHOD_DESCRIBE, &[], options)?.body())
     }
 
     /// How many calls the server lets this client have in flight.

@@ -12,9 +12,10 @@ use ::tokio::time::{Sleep, sleep};
 use crate::facts::{METHOD_DESCRIBE, METHOD_PING};
 use crate::rpc::client::crew::{Core, State, unlock};
 use crate::rpc::client::lead::Crew;
+use crate::rpc::client::no_such_call;
 use crate::rpc::{self, CallError, CallOptions, CallResult, MethodInfo, Reply, Taken};
 use crate::tokio::{Fd, failed, watch};
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 
 /// An RPC client for tasks. Clones are the same client; any number of tasks use it at a time.
 ///
@@ -273,8 +274,7 @@ impl Shared {
 impl UnderWay {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Taken> {
         let Some(call) = self.number else {
-            let error = Error::new(ErrorKind::InvalidArgument, "this call has ended, and its outcome was taken");
-            return Poll::Ready(Taken::End(Err(CallError::of_error(error, false))));
+            return Poll::Ready(Taken::End(Err(no_such_call())));
         };
         // Registers this task for the time limit; whether it has passed the ledger says.
         if let Some(timer) = &mut self.timer

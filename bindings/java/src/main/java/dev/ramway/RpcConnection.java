@@ -30,6 +30,8 @@ final class RpcConnection implements Runnable {
     private RamwayException broken;
     /** With the lock. */
     private boolean over;
+    /** The call that the reading thread is to run next; null: none. That thread's own. */
+    private RpcServerCall inline;
 
     RpcConnection(RpcServer server, Bus bus, RpcServerMethods methods, RpcPool pool, int maxInFlight, long maxBytes) {
         this.server = server;
@@ -94,11 +96,28 @@ final class RpcConnection implements Runnable {
 
     private void round() {
         for (int i = 0; i < Facts.RPC_FRAMES_PER_ROUND; i++) {
+            boolean more;
             try (Message message = receiver.tryRecv()) {
-                if (message == null || !take(message)) {
+                if (message == null) {
                     return;
                 }
+                more = take(message);
             }
+            if (inline != null) {
+                RpcServerCall call = inline;
+                inline = null;
+                handle(call);
+                more = more && mayGoOn();
+            }
+            if (!more) {
+                return;
+            }
+        }
+    }
+
+    private boolean mayGoOn() {
+        try (var _ = lock.hold()) {
+            return !over && refusal == null && broken == null;
         }
     }
 
@@ -151,6 +170,8 @@ final class RpcConnection implements Runnable {
         } else if (call.handler.one() == null && !call.isStream()) {
             finish(call, RpcStatus.HANDLER_FAILED, 0, RpcFrames.NONE, ("method " + Integer.toUnsignedString(call.method)
                     + " replies with a stream: call it as one").getBytes(StandardCharsets.UTF_8));
+        } else if (call.handler.inline()) {
+            inline = call;
         } else if (!pool.submit(share, call)) {
             finish(call, RpcStatus.OVERLOADED);
         }
@@ -167,7 +188,7 @@ final class RpcConnection implements Runnable {
         }
     }
 
-    /** Runs the handler of a call, or goes on with its stream. On a thread of the pool. */
+    /** Runs the handler of a call, or goes on with its stream. On a thread of the pool, or on the reading one. */
     void handle(RpcServerCall call) {
         RpcRequest request;
         try (var _ = lock.hold()) {
@@ -208,7 +229,7 @@ final class RpcConnection implements Runnable {
                 finish(call, RpcStatus.CANCELLED);
             } else {
                 boolean meta = result.status() == RpcStatus.OK || result.status() == RpcStatus.APPLICATION;
-                finish(call, result.status(), result.code(), meta ? call.replyMeta : RpcFrames.NONE, result.body());
+                finish(call, result.status(), result.code(), meta ? call.takeReplyMeta() : RpcFrames.NONE, result.body());
             }
         }
     }
@@ -259,7 +280,7 @@ final class RpcConnection implements Runnable {
                 if (call.isStopped()) {
                     break;
                 }
-                if (!offer(call, element)) {
+                if (!offer(call, call.takeReplyMeta(), element)) {
                     return new Result(RpcStatus.REPLY_TOO_LARGE, 0, RpcFrames.NONE);
                 }
                 if (call.state == RpcServerCall.State.WAITING) {
@@ -272,16 +293,16 @@ final class RpcConnection implements Runnable {
     }
 
     /** Sends an element, or keeps it, so that the call waits; false: it is too long. With the lock. */
-    private boolean offer(RpcServerCall call, byte[] element) {
-        if (element.length > sender.maxMessageLength() - Facts.RPC_HEADER) {
+    private boolean offer(RpcServerCall call, byte[] meta, byte[] element) {
+        if (Facts.RPC_HEADER + RpcFrames.length(null, meta, element) > sender.maxMessageLength()) {
             return false;
         }
         if (call.credit == 0) {
             call.state = RpcServerCall.State.WAITING;
-            return ledger.keepElement(call, element);
+            return ledger.keepElement(call, meta, element);
         }
         call.credit--;
-        RpcServerLedger.Out out = new RpcServerLedger.Out(call.id, call, RpcStatus.OK, true, 0, RpcFrames.NONE, element);
+        RpcServerLedger.Out out = new RpcServerLedger.Out(call.id, call, RpcStatus.OK, true, 0, meta, element);
         if (ledger.isParking() || !put(out)) {
             if (!ledger.park(out)) {
                 return false;
@@ -294,11 +315,12 @@ final class RpcConnection implements Runnable {
 
     /** Sends the element that has waited for credit, and lets the stream go on. With the lock. */
     private void sendWaiting(RpcServerCall call) {
+        byte[] meta = call.elementMeta;
         byte[] element = call.element;
         ledger.dropElement(call);
         call.state = RpcServerCall.State.RUNNING;
         // What was kept until now can be kept as what is parked.
-        offer(call, element);
+        offer(call, meta, element);
         if (call.state == RpcServerCall.State.RUNNING) {
             resume(call);
         }

@@ -5,7 +5,7 @@ package dev.ramway;
 public interface RpcHandler {
     /**
      * Handles a call. It runs on a thread of the server's executor, a virtual one by default, which is interrupted when the call is
-     * cancelled or its time is over.
+     * cancelled or its time is over; or, of {@link RpcServer#inlineMethod}, on the thread that reads what its client asks.
      *
      * @param request what was asked
      * @return the reply; it is not to be changed any more

@@ -67,7 +67,7 @@ public final class RpcRequest {
     }
 
     /**
-     * Sets the metadata of the reply; of a stream, of its end.
+     * Sets the metadata of the reply; of a stream, of its next element, or of its end if none follows.
      *
      * @param meta bytes that the application defines; they are not to be changed any more
      */

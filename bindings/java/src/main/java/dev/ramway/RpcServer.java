@@ -14,8 +14,8 @@ import java.util.concurrent.locks.LockSupport;
  * has, and {@link #serve} serves until {@link #shutdown}.
  *
  * <p>Handlers run on virtual threads, or on an executor's, a bounded number at a time; one client has at most half of that as long as
- * others wait. A client that asks for too much is answered OVERLOADED. A client that dies, or breaks the format, disturbs no other one.
- * Safe for any number of threads.
+ * others wait. Those of {@link #inlineMethod} run where requests are read. A client that asks for too much is answered OVERLOADED. A
+ * client that dies, or breaks the format, disturbs no other one. Safe for any number of threads.
  */
 public final class RpcServer implements AutoCloseable {
     /** How long calls may take to stop after they were told to, in ns. */
@@ -237,7 +237,7 @@ public final class RpcServer implements AutoCloseable {
      * @throws RamwayException ALREADY_EXISTS if the number is taken, INVALID_ARGUMENT if it is Ramway's own
      */
     public RpcServer method(int number, RpcHandler handler) {
-        methods.add(number, Objects.requireNonNull(handler, "handler"), null);
+        methods.add(number, Objects.requireNonNull(handler, "handler"), null, false);
         return this;
     }
 
@@ -250,7 +250,40 @@ public final class RpcServer implements AutoCloseable {
      * @throws RamwayException ALREADY_EXISTS if the name's number is taken, INVALID_ARGUMENT for a name that cannot be
      */
     public RpcServer method(String name, RpcHandler handler) {
-        methods.add(name, Objects.requireNonNull(handler, "handler"), null);
+        methods.add(name, Objects.requireNonNull(handler, "handler"), null, false);
+        return this;
+    }
+
+    /**
+     * Registers a method that gives one reply, and whose handler runs on the thread that reads what its client asks, in place of one
+     * of its own: the cheapest way to answer, for what takes microseconds. Until it returns, this client's further calls are not begun,
+     * and neither a cancellation nor the end of another call's time is seen; other clients are not held up. It must not block, and must
+     * not shut the server down.
+     *
+     * {@snippet :
+     * server.inlineMethod(7, request -> counter.next(request.body()));
+     * }
+     *
+     * @param number the method's, below FFFF0000
+     * @param handler what it does
+     * @return this
+     * @throws RamwayException ALREADY_EXISTS if the number is taken, INVALID_ARGUMENT if it is Ramway's own
+     */
+    public RpcServer inlineMethod(int number, RpcHandler handler) {
+        methods.add(number, Objects.requireNonNull(handler, "handler"), null, true);
+        return this;
+    }
+
+    /**
+     * The same by name: the number is {@link RpcClient#methodId}.
+     *
+     * @param name such as "Store.Get"; without control characters
+     * @param handler what it does
+     * @return this
+     * @throws RamwayException ALREADY_EXISTS if the name's number is taken, INVALID_ARGUMENT for a name that cannot be
+     */
+    public RpcServer inlineMethod(String name, RpcHandler handler) {
+        methods.add(name, Objects.requireNonNull(handler, "handler"), null, true);
         return this;
     }
 
@@ -263,7 +296,7 @@ public final class RpcServer implements AutoCloseable {
      * @throws RamwayException ALREADY_EXISTS if the number is taken, INVALID_ARGUMENT if it is Ramway's own
      */
     public RpcServer stream(int number, RpcStreamHandler handler) {
-        methods.add(number, null, Objects.requireNonNull(handler, "handler"));
+        methods.add(number, null, Objects.requireNonNull(handler, "handler"), false);
         return this;
     }
 
@@ -276,7 +309,7 @@ public final class RpcServer implements AutoCloseable {
      * @throws RamwayException ALREADY_EXISTS if the name's number is taken, INVALID_ARGUMENT for a name that cannot be
      */
     public RpcServer stream(String name, RpcStreamHandler handler) {
-        methods.add(name, null, Objects.requireNonNull(handler, "handler"));
+        methods.add(name, null, Objects.requireNonNull(handler, "handler"), false);
         return this;
     }
 

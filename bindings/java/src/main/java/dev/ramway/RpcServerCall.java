@@ -34,11 +34,12 @@ final class RpcServerCall implements Runnable {
     State state = State.QUEUED;
     /** How many more elements may be sent. */
     long credit;
-    /** The element that waits for credit; null: none. */
+    /** The element that waits for credit, and its metadata; null: none. */
     byte[] element;
+    byte[] elementMeta;
     /** Of a stream that has begun. Its thread's own. */
     Iterator<byte[]> elements;
-    /** Of the final REPLY. Its thread's own. */
+    /** Of the next REPLY. Its thread's own. */
     byte[] replyMeta = RpcFrames.NONE;
     /** The thread that runs its handler; null: none. */
     Thread thread;
@@ -52,6 +53,12 @@ final class RpcServerCall implements Runnable {
         credit = window & RpcFrames.U32_MAX;
         limit = frame.timeoutMicros() == 0 ? RingEnd.FOREVER : (frame.timeoutMicros() & RpcFrames.U32_MAX) * 1000;
         request = new RpcRequest(this, body, meta);
+    }
+
+    byte[] takeReplyMeta() {
+        byte[] meta = replyMeta;
+        replyMeta = RpcFrames.NONE;
+        return meta;
     }
 
     boolean isStream() {

@@ -145,19 +145,22 @@ final class RpcServerLedger {
     }
 
     /** Keeps an element that has no credit; false: it is more than may be copied. */
-    boolean keepElement(RpcServerCall call, byte[] element) {
-        if (element.length > maxBytes - bytes) {
+    boolean keepElement(RpcServerCall call, byte[] meta, byte[] element) {
+        long size = (long) element.length + meta.length;
+        if (size > maxBytes - bytes) {
             return false;
         }
-        bytes += element.length;
+        bytes += size;
         call.element = element;
+        call.elementMeta = meta;
         return true;
     }
 
     void dropElement(RpcServerCall call) {
         if (call.element != null) {
-            bytes -= call.element.length;
+            bytes -= (long) call.element.length + call.elementMeta.length;
             call.element = null;
+            call.elementMeta = null;
         }
     }
 

@@ -11,24 +11,25 @@ final class RpcServerMethods {
      *
      * @param name empty: none
      * @param one gives one reply; null: {@code many} gives a stream
+     * @param inline {@code one} runs on the thread that reads what its client asks
      */
-    record Method(int number, String name, RpcHandler one, RpcStreamHandler many) {}
+    record Method(int number, String name, RpcHandler one, RpcStreamHandler many, boolean inline) {}
 
     private final ConcurrentSkipListMap<Integer, Method> methods = new ConcurrentSkipListMap<>(Integer::compareUnsigned);
 
-    void add(int number, RpcHandler one, RpcStreamHandler many) {
+    void add(int number, RpcHandler one, RpcStreamHandler many, boolean inline) {
         if (RpcFrames.isReserved(number)) {
             throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "method %s is Ramway's own: applications use numbers below %s",
                     Integer.toUnsignedString(number), Integer.toUnsignedString(Facts.METHOD_RESERVED));
         }
-        add(new Method(number, "", one, many));
+        add(new Method(number, "", one, many, inline));
     }
 
-    void add(String name, RpcHandler one, RpcStreamHandler many) {
+    void add(String name, RpcHandler one, RpcStreamHandler many, boolean inline) {
         if (Objects.requireNonNull(name, "name").isEmpty() || name.chars().anyMatch(Character::isISOControl)) {
             throw Errors.fail(ErrorKind.INVALID_ARGUMENT, "a method's name that is empty or has control characters");
         }
-        add(new Method(RpcFrames.methodId(name), name, one, many));
+        add(new Method(RpcFrames.methodId(name), name, one, many, inline));
     }
 
     private void add(Method method) {

@@ -264,9 +264,9 @@ class RpcLedgerTest {
         RpcServerCall first = served(ledger, 1, 0, 0, 60);
         assertEquals(RpcStatus.OVERLOADED, ledger.admit(2, 1, 41));
         RpcServerCall stream = served(ledger, 3, 1, 0, 40);
-        assertFalse(ledger.keepElement(stream, new byte[1]));
+        assertFalse(ledger.keepElement(stream, RpcFrames.NONE, new byte[1]));
         ledger.ended(first);
-        assertTrue(ledger.keepElement(stream, new byte[50]));
+        assertTrue(ledger.keepElement(stream, new byte[20], new byte[30]));
         assertFalse(ledger.park(out(first, 11)));
         assertTrue(ledger.park(out(first, 10)));
         assertEquals(100, ledger.bytes());

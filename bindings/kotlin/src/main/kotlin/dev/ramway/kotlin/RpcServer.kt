@@ -88,6 +88,19 @@ public class RpcServer internal constructor(
     }
 
     /**
+     * Registers a method that gives one reply, and whose handler runs on the thread that reads what its client asks: for what takes
+     * microseconds. It does not suspend, and must not block: until it returns, nothing else of this client is seen.
+     */
+    public fun inlineMethod(number: Int, handler: (RpcRequest) -> ByteArray) {
+        blocking.inlineMethod(number) { request -> handler(request) }
+    }
+
+    /** The same by name: the number is [RpcClient.methodId]. */
+    public fun inlineMethod(name: String, handler: (RpcRequest) -> ByteArray) {
+        blocking.inlineMethod(name) { request -> handler(request) }
+    }
+
+    /**
      * Registers a method whose reply is a stream. The flow is collected as fast as the client takes the elements, but for one, on
      * [Dispatchers.Default].
      */

@@ -68,6 +68,19 @@ class RpcTest {
     }
 
     @Test
+    fun `an inline handler runs where requests are read`() = served { server, client ->
+        val threads = mutableListOf<Thread>()
+        server.inlineMethod(2) { request ->
+            threads += Thread.currentThread()
+            request.body()
+        }
+        server.inlineMethod("Inline.Fails") { request -> throw request.fail(404, "no such key") }
+        repeat(3) { assertContentEquals("hello".toByteArray(), client.call(2, "hello".toByteArray())) }
+        assertEquals(listOf(false), threads.distinct().map { it.isVirtual })
+        assertEquals(404, assertFailsWith<RpcException> { client.call(RpcClient.methodId("Inline.Fails"), nothing) }.code())
+    }
+
+    @Test
     fun `an error says what`() = served { server, client ->
         server.method(2) { request -> throw request.fail(404, "no such key") }
         server.method(3) { error("a mistake") }
