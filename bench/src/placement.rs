@@ -1,0 +1,365 @@
+//! Where the hypervisor has put the two processors: the raw flag between them, timed before and after each burst.
+//!
+//! Two virtual processors can be moved to other cores at any time. Where they share a cache a word there and back takes a
+//! fifth of what it takes elsewhere, and everything that two processes do follows. A median of both is luck, so each burst
+//! is sorted by the flags beside it:
+//!
+//! - A flag of up to [`NEAR`] times the run's shortest is *near*, one of [`FAR`] times or more is *far*.
+//! - A burst with two near flags is near, one with two far flags is far, every other one is *mixed*. Where the second flag
+//!   is [`NEAR`] times the first or the other way round, it is repeated at once, up to [`REPEATS`] times.
+//! - A run has two placements if it has [`PROBES`] flags of each and no more than a tenth between them. Any other run, such as
+//!   one on a machine without a hypervisor or one whose processors change their frequency, has one placement, and nothing of
+//!   it is dropped.
+
+use crate::Result;
+use crate::case::{Burst, Mode, Test};
+use crate::pair::{Conditions, Pair};
+use crate::programs::Known;
+use crate::report::{Apart, Distance, Figures, Group, Placements, Report, Row, Seen};
+use crate::run::Options;
+use crate::stats::{Series, median};
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// Up to so many times the shortest flag it is near.
+const NEAR: f64 = 1.5;
+/// From so many times the shortest flag on it is far.
+const FAR: f64 = 2.2;
+/// Two times of the flag that are further apart than this are of two placements: between the two above.
+const APART: f64 = 1.8;
+/// How many flags of each make two placements.
+const PROBES: usize = 3;
+/// How often a burst is repeated.
+pub(crate) const REPEATS: u32 = 2;
+/// Round trips of a probe: 30 µs where they are near, 150 µs where they are far.
+const TRIPS: u64 = 300;
+/// The fewest rounds of one of two placements by which a row is judged or compared.
+pub(crate) const ROUNDS: usize = 3;
+
+/// The pair of processes that times the flag, and what it has seen.
+pub(crate) struct Watch {
+    pair: Pair,
+    pub(crate) judge: Judge,
+}
+
+impl Watch {
+    /// `None` where there is no placement: see [`none`].
+    pub(crate) fn start(options: &Options, known: &[Known]) -> Result<Option<Self>> {
+        if none(options.cpus()).is_some() {
+            return Ok(None);
+        }
+        let flag = known.iter().find(|known| known.about.name == "raw-flag").ok_or("raw-flag is not known")?;
+        let pair = Pair::start(&flag.command.clone()?, "raw-flag", 1 << 12, &probe(), &probe_conditions(options))?;
+        let mut watch = Self { pair: pair.ok_or("raw-flag cannot do a round trip")?, judge: Judge::default() };
+        // The first one touches pages for the first time.
+        watch.time()?;
+        Ok(Some(watch))
+    }
+
+    /// Times the flag: nanoseconds of a round trip. The shortest of some, because a process that loses its processor makes a
+    /// flag longer, and nothing makes it shorter than the placement allows.
+    pub(crate) fn time(&mut self) -> Result<f64> {
+        let burst = probe();
+        let outcome = self.pair.burst(&burst, Duration::ZERO).map_err(|cause| format!("timing the raw flag: {cause}"))?;
+        let shortest = outcome.samples_ps.iter().min().ok_or("timing the raw flag: no samples")?;
+        Ok((*shortest as f64 / f64::from(burst.group) / 1000.0).max(f64::MIN_POSITIVE))
+    }
+}
+
+fn probe() -> Burst {
+    Burst { group: 10, ..Burst::new(Test::Rtt, Mode::Spin, 0, TRIPS) }
+}
+
+fn probe_conditions(options: &Options) -> Conditions {
+    options.conditions(false)
+}
+
+/// Why two processes with these processors have no placement, if they have none.
+pub(crate) fn none(cpus: [Option<usize>; 2]) -> Option<&'static str> {
+    match cpus {
+        [Some(a), Some(b)] if a != b => None,
+        [Some(_), Some(_)] => Some("one processor: there is no placement of two"),
+        _ => Some("not pinned: the scheduler moves the processes, so placements are not told apart"),
+    }
+}
+
+/// Whether placement is a part of what a test measures: a receiver that waits for nothing does not depend on it.
+pub(crate) fn matters(test: Test) -> bool {
+    test != Test::Idle
+}
+
+/// Whether the two moved between these two flags.
+pub(crate) fn moved(before: f64, after: f64) -> bool {
+    before.max(after) > NEAR * before.min(after)
+}
+
+/// What a flag or a burst is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Near,
+    Far,
+    Mixed,
+}
+
+/// The flags of a run so far.
+#[derive(Default)]
+pub(crate) struct Judge {
+    flags: Vec<f64>,
+    least: Option<f64>,
+    /// Bursts that were repeated.
+    pub(crate) repeated: u64,
+}
+
+impl Judge {
+    /// Takes in a flag. Where it is so short that what was near until now is not, says what that is instead.
+    pub(crate) fn see(&mut self, flag: f64) -> Option<Class> {
+        self.flags.push(flag);
+        let before = self.least.unwrap_or(flag);
+        self.least = Some(before.min(flag));
+        Some(self.class(before)).filter(|class| *class != Class::Near)
+    }
+
+    /// Takes in what an earlier part of the run has seen.
+    pub(crate) fn recall(&mut self, seen: &[Seen]) {
+        for one in seen {
+            for _ in 0..one.probes.min(1 << 20) {
+                self.see(one.flag_ns);
+            }
+        }
+    }
+
+    /// How many flags there are.
+    pub(crate) fn count(&self) -> usize {
+        self.flags.len()
+    }
+
+    fn class(&self, flag: f64) -> Class {
+        match flag / self.least.unwrap_or(flag) {
+            times if times <= NEAR => Class::Near,
+            times if times >= FAR => Class::Far,
+            _ => Class::Mixed,
+        }
+    }
+
+    /// A burst between two flags.
+    pub(crate) fn burst(&self, before: f64, after: f64) -> Class {
+        let (before, after) = (self.class(before), self.class(after));
+        if before == after { before } else { Class::Mixed }
+    }
+
+    /// Whether the run has two placements.
+    pub(crate) fn two(&self) -> bool {
+        let count = |class| self.flags.iter().filter(|&&flag| self.class(flag) == class).count();
+        count(Class::Near) >= PROBES && count(Class::Far) >= PROBES && count(Class::Mixed) * 10 <= self.flags.len()
+    }
+
+    /// What the flags from this one on were, for the placements of a group that has `near` and `far` bursts.
+    pub(crate) fn seen(&self, from: usize, near: bool, far: bool) -> Vec<Seen> {
+        let flags = &self.flags[from.min(self.flags.len())..];
+        let of = |placement, is: &dyn Fn(f64) -> bool| {
+            let mut found: Vec<f64> = flags.iter().copied().filter(|&flag| is(flag)).collect();
+            (!found.is_empty()).then(|| Seen { placement, probes: found.len() as u64, flag_ns: median(&mut found) })
+        };
+        if !self.two() {
+            return of(Distance::One, &|_| true).into_iter().collect();
+        }
+        let near = near.then(|| of(Distance::Near, &|flag| self.class(flag) == Class::Near)).flatten();
+        let far = far.then(|| of(Distance::Far, &|flag| self.class(flag) == Class::Far)).flatten();
+        near.into_iter().chain(far).collect()
+    }
+}
+
+/// A row's bursts, each where it belongs.
+pub(crate) struct Sorted {
+    pub(crate) near: Series,
+    pub(crate) far: Series,
+    pub(crate) mixed: Series,
+}
+
+impl Sorted {
+    pub(crate) fn new() -> Self {
+        Self { near: Series::new(), far: Series::new(), mixed: Series::new() }
+    }
+
+    pub(crate) fn of(&mut self, class: Class) -> &mut Series {
+        match class {
+            Class::Near => &mut self.near,
+            Class::Far => &mut self.far,
+            Class::Mixed => &mut self.mixed,
+        }
+    }
+
+    /// What was near is not, after a flag that was far shorter.
+    pub(crate) fn rename_near(&mut self, class: Class) {
+        let near = std::mem::replace(&mut self.near, Series::new());
+        self.of(class).take(&near);
+    }
+
+    /// What counts: all of it where there is one placement, and without the mixed bursts where there are two.
+    pub(crate) fn whole(&self, two: bool) -> Series {
+        let mut whole = Series::new();
+        whole.take(&self.near);
+        whole.take(&self.far);
+        if !two {
+            whole.take(&self.mixed);
+        }
+        whole
+    }
+
+    pub(crate) fn operations(&self) -> u64 {
+        self.near.operations + self.far.operations + self.mixed.operations
+    }
+}
+
+/// Names the placements at the end of a run, by all that it saw: a group may have been measured before the run knew that there
+/// are two.
+pub(crate) fn name(report: &mut Report) {
+    let all = || report.groups.iter().flat_map(|group| &group.placements);
+    let least = all().map(|seen| seen.flag_ns).fold(f64::INFINITY, f64::min);
+    let far = |flag_ns: f64| flag_ns > APART * least;
+    let two = report.groups.iter().any(|group| group.placements.len() > 1) || all().any(|seen| far(seen.flag_ns));
+    for group in &mut report.groups {
+        if let [only] = group.placements.as_mut_slice() {
+            only.placement = match (two, far(only.flag_ns)) {
+                (false, _) => Distance::One,
+                (true, false) => Distance::Near,
+                (true, true) => Distance::Far,
+            };
+        }
+    }
+    let seen = [Distance::Near, Distance::Far, Distance::One].into_iter().filter_map(|placement| {
+        let of = report.groups.iter().flat_map(|group| &group.placements).filter(|seen| seen.placement == placement);
+        let (flags, probes): (Vec<f64>, Vec<u64>) = of.map(|seen| (seen.flag_ns, seen.probes)).unzip();
+        let mut flags = flags;
+        (!flags.is_empty()).then(|| Seen { placement, flag_ns: median(&mut flags), probes: probes.iter().sum() })
+    });
+    let seen = seen.collect();
+    if let Some(placement) = &mut report.placement {
+        placement.seen = seen;
+    }
+}
+
+/// What a report saw.
+pub(crate) fn seen(report: &Report) -> &[Seen] {
+    report.placement.as_ref().map_or(&[], |placement| placement.seen.as_slice())
+}
+
+/// The one placement of a report that has one, or of a view.
+pub(crate) fn only(report: &Report) -> Option<&Seen> {
+    match seen(report) {
+        [one] => Some(one),
+        _ => None,
+    }
+}
+
+/// The one of two that a view is of.
+pub(crate) fn of_two(report: &Report) -> Option<&Seen> {
+    only(report).filter(|seen| seen.placement != Distance::One)
+}
+
+/// A report as one of each placement, near first, and one of the groups that were measured without the flag. Where there are
+/// not two placements, the report itself.
+pub(crate) fn views(report: &Report) -> Vec<Cow<'_, Report>> {
+    if seen(report).len() < 2 {
+        return vec![Cow::Borrowed(report)];
+    }
+    let mut views: Vec<_> = seen(report).iter().map(|seen| Cow::Owned(view(report, seen))).collect();
+    let without = within(report, Vec::new(), |group| group.placements.is_empty(), |row| Some(row.clone()));
+    if !without.groups.is_empty() {
+        views.push(Cow::Owned(without));
+    }
+    views
+}
+
+/// The same for what is judged: every view has the groups that were measured without the flag too.
+pub(crate) fn judged(report: &Report) -> Option<[Report; 2]> {
+    let mut views: Vec<Report> = views(report).into_iter().map(Cow::into_owned).collect();
+    if views.len() < 2 {
+        return None;
+    }
+    let without = views.split_off(2).pop();
+    for (view, without) in views.iter_mut().zip(without.iter().cycle()) {
+        view.groups.extend(without.groups.iter().cloned());
+        view.rows.extend(without.rows.iter().cloned());
+    }
+    views.try_into().ok()
+}
+
+fn view(report: &Report, seen: &Seen) -> Report {
+    let is = |group: &Group| group.placements.iter().any(|one| one.placement == seen.placement);
+    let apart = |row: &Row| report.groups.iter().any(|group| group.id == row.group && group.placements.len() > 1);
+    within(report, vec![*seen], is, |row| {
+        if row.figures.is_none() || !apart(row) {
+            return Some(row.clone());
+        }
+        let figures = row.apart.iter().find(|apart| apart.placement == seen.placement)?.figures.clone();
+        Some(Row { figures: Some(figures), apart: Vec::new(), ..row.clone() })
+    })
+}
+
+/// The part of a report that has these groups, and what is made of their rows.
+fn within(report: &Report, seen: Vec<Seen>, is: impl Fn(&Group) -> bool, of: impl Fn(&Row) -> Option<Row>) -> Report {
+    let groups: Vec<Group> = report.groups.iter().filter(|group| is(group)).cloned().collect();
+    let held = |row: &&Row| groups.iter().any(|group| group.id == row.group);
+    let rows = report.rows.iter().filter(held).filter_map(of).collect();
+    Report {
+        schema: report.schema,
+        began: report.began,
+        seconds: report.seconds,
+        settings: report.settings.clone(),
+        machine: report.machine.clone(),
+        placement: Some(Placements { seen, ..report.placement.clone().unwrap_or_default() }),
+        groups,
+        rows,
+        bars: Vec::new(),
+    }
+}
+
+/// Of two runs, the placements in which the flag takes as long: the index of the view in each.
+pub(crate) fn alike(old: &[Seen], new: &[Seen]) -> Vec<(usize, usize)> {
+    let same = |a: f64, b: f64| a.max(b) <= APART * a.min(b);
+    let nearest = |now: &Seen| {
+        let off = |was: &Seen| (was.flag_ns / now.flag_ns).ln().abs();
+        let by = old.iter().enumerate().min_by(|(_, a), (_, b)| off(a).total_cmp(&off(b)))?;
+        same(by.1.flag_ns, now.flag_ns).then_some(by.0)
+    };
+    new.iter().enumerate().filter_map(|(at, now)| Some((nearest(now)?, at))).collect()
+}
+
+/// For people: what a report saw, in a line; `None` of a report of an earlier version, which did not look.
+pub(crate) fn said(report: &Report) -> Option<String> {
+    let placement = report.placement.as_ref()?;
+    if let Some(why) = &placement.none {
+        return Some(why.clone());
+    }
+    let each = |seen: &Seen| {
+        let flag = crate::text::duration(seen.flag_ns);
+        format!("{}, raw flag {flag} ({} probes)", seen.placement.name(), seen.probes)
+    };
+    let seen: Vec<String> = placement.seen.iter().map(each).collect();
+    let repeated = match placement.repeated {
+        0 => String::new(),
+        1 => "; one burst repeated".into(),
+        many => format!("; {many} bursts repeated"),
+    };
+    (!seen.is_empty()).then(|| format!("{}{repeated}", seen.join("; ")))
+}
+
+/// For people: the placement of a view, as a part of a heading.
+pub(crate) fn heading(report: &Report) -> Option<String> {
+    let seen = of_two(report)?;
+    Some(format!("{} (raw flag {})", seen.placement.name(), crate::text::duration(seen.flag_ns)))
+}
+
+/// Why a row that ran has no figures.
+pub(crate) fn never_clean(rounds: usize) -> String {
+    format!(
+        "no clean burst in {rounds} rounds: in each the two processors moved while it was measured, though it was repeated \
+         {REPEATS} times"
+    )
+}
+
+/// Figures of a placement apart.
+pub(crate) fn apart(placement: Distance, figures: Figures) -> Apart {
+    Apart { placement, figures }
+}
