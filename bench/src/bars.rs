@@ -37,10 +37,7 @@ fn joined(near: Bar, far: Bar, whole: Bar) -> Vec<Bar> {
     if near.met == far.met && near.measured == far.measured && near.bar == far.bar {
         return vec![near];
     }
-    let mut both = vec![
-        Bar { placement: Some(Distance::Near), ..near },
-        Bar { placement: Some(Distance::Far), ..far },
-    ];
+    let mut both = vec![Bar { placement: Some(Distance::Near), ..near }, Bar { placement: Some(Distance::Far), ..far }];
     match (both[0].met, both[1].met) {
         (None, _) => drop(both.remove(0)),
         (_, None) => drop(both.pop()),
@@ -156,7 +153,10 @@ impl Run<'_> {
             Some(Row { figures: Some(figures), .. }) => match placement::of_two(self.0) {
                 Some(seen) if figures.rounds_ns.len() < placement::ROUNDS => {
                     let (name, rounds) = (seen.placement.name(), figures.rounds_ns.len());
-                    Err(format!("not measured: {mechanism} has {rounds} rounds {name}, of {} at least", placement::ROUNDS))
+                    Err(format!(
+                        "not measured: {mechanism} has {rounds} rounds {name}, of {} at least",
+                        placement::ROUNDS
+                    ))
                 }
                 _ => Ok(figures),
             },

@@ -121,10 +121,7 @@ pub fn compare(old: &Report, new: &Report) -> Comparison {
         for &(before, now) in &alike {
             comparison.add(&views[0][before], &views[1][now], true);
         }
-        // Of the groups that were measured without the flag.
-        if let [Some(before), Some(now)] = [&views[0], &views[1]].map(|views| views.get(2)) {
-            comparison.add(before, now, false);
-        }
+        comparison.add(&placement::without(old), &placement::without(new), false);
         comparison.warnings.extend(alone(was, &alike, 0).chain(alone(is, &alike, 1)));
     }
     for row in &new.rows {
@@ -165,6 +162,9 @@ impl Comparison {
             let (Some(was), Some(is)) = (&before.figures, &row.figures) else { continue };
             let floors = [floor(old, before), floor(new, row)];
             let is_floor = group(new, row).and_then(|group| group.floor.as_ref()) == Some(&row.about.name);
+            if placed && group(new, row).is_none_or(|group| group.placements.is_empty()) {
+                continue;
+            }
             // A handful of rounds has no interval.
             let few = |figures: &Figures| figures.rounds_ns.len() < placement::ROUNDS;
             if placed && (few(was) || few(is)) {
@@ -200,6 +200,10 @@ fn warnings(old: &Report, new: &Report) -> Vec<String> {
     differs("the pinning", pinned(old), pinned(new));
     let realtime = |report: &Report| if report.settings.realtime { "SCHED_FIFO" } else { "the usual" }.to_owned();
     differs("the scheduling", realtime(old), realtime(new));
+    if old.placement.is_some() != new.placement.is_some() {
+        let which = if old.placement.is_none() { "the earlier run" } else { "the run now" };
+        warnings.push(format!("{which} was written before placements were told apart: both are compared as a whole"));
+    }
     warnings
 }
 
@@ -223,7 +227,8 @@ fn change(
     let ns = [median(&figures[0].rounds_ns)?, median(&figures[1].rounds_ns)?];
     let both = match floors {
         [Some((name, before)), Some((now_name, now))] if name == now_name => {
-            let divided = [(figures[0], before), (figures[1], now)].map(|(row, floor)| ratios(row.by_round(), floor.by_round()));
+            let divided =
+                [(figures[0], before), (figures[1], now)].map(|(row, floor)| ratios(row.by_round(), floor.by_round()));
             let least = if placement.is_some() { placement::ROUNDS } else { 2 };
             divided.iter().all(|rounds| rounds.len() >= least).then(|| (name.to_owned(), divided))
         }
@@ -304,7 +309,8 @@ impl Comparison {
         let changed = self.slower.len() + self.faster.len();
         writeln!(out, "{changed} rows changed by more than the noise, {} did not", self.same)?;
         if self.elsewhere > 0 {
-            let line = format!("{} rows were measured in the same placement too few times to be compared", self.elsewhere);
+            let line =
+                format!("{} rows were measured in the same placement too few times to be compared", self.elsewhere);
             writeln!(out, "{}", wrapped(&line, width))?;
         }
         for (ids, when) in self.only.iter().zip(["before", "now"]) {

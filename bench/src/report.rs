@@ -55,7 +55,8 @@ pub struct Placements {
     pub seen: Vec<Seen>,
     /// Why there is none, where there cannot be one: one processor, or nothing pinned.
     pub none: Option<String>,
-    /// How many bursts were measured again because the two processors had moved.
+    /// How many bursts were measured again because the two processors had moved; of a run that was interrupted, since it goes
+    /// on.
     pub repeated: u64,
 }
 

@@ -10,7 +10,7 @@ use crate::pair::{Conditions, Pair};
 use crate::placement::{self, Class, REPEATS, Sorted, Watch};
 use crate::plan::{Candidate, GroupPlan};
 use crate::programs::Known;
-use crate::report::{Both, Distance, Figures, Group, Row};
+use crate::report::{Apart, Both, Distance, Figures, Group, Row};
 use crate::run::Options;
 use crate::stats::{Series, is_rate, median};
 use crate::syscalls;
@@ -126,7 +126,7 @@ impl Clockwork<'_> {
         let mut random = clock::now();
         let aim_ps = if plan.at_least > 0 { LONG_BURST_PS } else { BURST_PS };
         let began = Instant::now();
-        let (mut rounds, mut warm_ups, mut warm) = (0, 0, false);
+        let (mut rounds, mut warm_ups, mut warm, mut planned) = (0, 0, false, None);
         loop {
             // Another order in each round, so that no row is always after the same other.
             for i in (1..order.len()).rev() {
@@ -161,8 +161,16 @@ impl Clockwork<'_> {
                 Some(wanted) => rounds >= wanted,
                 None => rounds >= ROUNDS && began.elapsed() >= plan.budget,
             };
-            if all_failed || done && enough(contenders, plan.at_least) {
+            if all_failed {
                 return Ok(rounds);
+            }
+            if done && enough(contenders, plan.at_least) {
+                // Mixed bursts do not count: for those there are some more rounds, but not without end.
+                let planned = *planned.get_or_insert(rounds);
+                let two = watch.as_ref().is_some_and(|watch| watch.judge.two());
+                if !two || clean(contenders) || rounds >= 3 * planned {
+                    return Ok(rounds);
+                }
             }
         }
     }
@@ -170,9 +178,9 @@ impl Clockwork<'_> {
     /// A round that counts, with the raw flag timed before and after each burst: the one after a burst is the one before the
     /// next.
     fn round(&self, round: u32, order: &[usize], watch: &mut Watch, contenders: &mut [Contender]) -> Result<()> {
-        let mut flag = |contenders: &mut [Contender], judge: &mut Watch| -> Result<f64> {
-            let flag = judge.time()?;
-            if let Some(class) = judge.judge.see(flag) {
+        let flag = |contenders: &mut [Contender], watch: &mut Watch| -> Result<f64> {
+            let flag = watch.time()?;
+            if let Some(class) = watch.judge.see(flag) {
                 contenders.iter_mut().for_each(|contender| contender.sorted.rename_near(class));
             }
             Ok(flag)
@@ -204,6 +212,13 @@ impl Clockwork<'_> {
 fn enough(contenders: &[Contender], least: u64) -> bool {
     let runs = |contender: &&Contender| matches!(contender.state, State::Runs(_));
     contenders.iter().filter(runs).all(|contender| contender.sorted.operations() >= least)
+}
+
+/// Whether every row that still runs has clean bursts by which one of two placements can be judged.
+fn clean(contenders: &[Contender]) -> bool {
+    let runs = |contender: &&Contender| matches!(contender.state, State::Runs(_));
+    let enough = |series: &Series| series.rounds() >= placement::ROUNDS;
+    contenders.iter().filter(runs).all(|one| enough(&one.sorted.near) || enough(&one.sorted.far))
 }
 
 impl Contender {
@@ -295,13 +310,11 @@ impl Contender {
         Row { mixed: mixed as u32, ..row }
     }
 
-    fn apart(&self, group: &Group, all: &[Self]) -> Vec<crate::report::Apart> {
-        let each: [(Distance, fn(&Self) -> &Series); 2] = [
-            (Distance::Near, |contender| &contender.sorted.near),
-            (Distance::Far, |contender| &contender.sorted.far),
-        ];
+    fn apart(&self, group: &Group, all: &[Self]) -> Vec<Apart> {
+        let each: [(Distance, fn(&Self) -> &Series); 2] =
+            [(Distance::Near, |contender| &contender.sorted.near), (Distance::Far, |contender| &contender.sorted.far)];
         let measured = each.into_iter().filter(|(_, of)| of(self).rounds() > 0);
-        measured.map(|(placement, of)| placement::apart(placement, self.figures(group, all, of))).collect()
+        measured.map(|(placement, of)| Apart { placement, figures: self.figures(group, all, of) }).collect()
     }
 
     fn figures(&self, group: &Group, all: &[Self], of: fn(&Self) -> &Series) -> Figures {

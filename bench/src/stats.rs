@@ -250,10 +250,7 @@ pub(crate) fn ratio_of_rounds(
 }
 
 /// The ratio within each round that both have.
-pub(crate) fn ratios(
-    ours: impl Iterator<Item = (u32, f64)>,
-    theirs: impl Iterator<Item = (u32, f64)>,
-) -> Vec<f64> {
+pub(crate) fn ratios(ours: impl Iterator<Item = (u32, f64)>, theirs: impl Iterator<Item = (u32, f64)>) -> Vec<f64> {
     let mut theirs = theirs.peekable();
     let ratio = |(number, ns): (u32, f64)| {
         while theirs.next_if(|(other, _)| *other < number).is_some() {}

@@ -67,8 +67,7 @@ fn write(out: &mut String, report: &Report, width: usize) -> fmt::Result {
         views.iter().filter_map(move |view| Some((&**view, view.groups.iter().find(|group| group.id == id)?)))
     };
     let apart = report.groups.iter().flat_map(|group| of(&group.id));
-    let groups: Vec<_> =
-        apart.map(|(view, group)| (group, rows_of(view, group), placement::heading(view))).collect();
+    let groups: Vec<_> = apart.map(|(view, group)| (group, rows_of(view, group), placement::heading(view))).collect();
     // The same columns everywhere, so that the eye finds them.
     let narrowest = (0..10).find(|&gone| {
         groups.iter().all(|(group, rows, heading)| {

@@ -159,7 +159,8 @@ fn filter(report: &Report) -> String {
 
 /// What the raw flag said about where the two processors were.
 fn placed(report: &Report) -> String {
-    placement::said(report).map_or(String::new(), |said| format!("<p class=\"quiet\">Placement: {}.</p>", escape(&said)))
+    placement::said(report)
+        .map_or(String::new(), |said| format!("<p class=\"quiet\">Placement: {}.</p>", escape(&said)))
 }
 
 /// The charts of all groups, once for each placement.
@@ -236,7 +237,10 @@ fn write_view(out: &mut String, view: &Report, group: &Group) {
     out.push_str(&table::ratios(view, &titled));
     // The time of a wait is what was asked for: no distribution of the mechanism's.
     if !matches!(group.test, Test::Idle | Test::PoolHeld) {
-        let _ =
-            write!(out, "<div class=\"chart\" data-chart=\"latency\" data-group=\"{}\"{attribute}></div>", escape(&group.id));
+        let _ = write!(
+            out,
+            "<div class=\"chart\" data-chart=\"latency\" data-group=\"{}\"{attribute}></div>",
+            escape(&group.id)
+        );
     }
 }
