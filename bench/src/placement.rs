@@ -642,11 +642,13 @@ mod tests {
             "· near (raw flag 110 ns)",
             "· far (raw flag 500 ns)",
             "rounds",
-            "both polling (far)",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+        let bar =
+            |line: &str| line.starts_with("  met") && line.contains("  far  ") && line.contains("≤ 1.08 × raw-flag");
+        assert!(text.lines().any(bar), "{text}");
         let page = crate::page::html(&run);
         for part in
             ["<h3 class=\"placement\">Near (raw flag 110 ns)</h3>", "data-placement=\"far\"", "both polling (far)"]
