@@ -6,7 +6,7 @@
 measures the groups of a table (or takes a report that `ramway bench --json` wrote) and prints it, or puts it into a
 page. `all` is every table, of one run. The first row has the figures themselves; in the others is how many times as
 long an operation takes, the median of the ratios within the rounds, and what share arrived where messages were lost. A
-dash: it cannot do that.
+dash: it cannot do that. Where the hypervisor moved the processors between two placements, all of it is of one of them.
 """
 
 from __future__ import annotations
@@ -125,10 +125,8 @@ TABLES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 # What the bars are called, and the groups that they need besides.
 AIMS = ("topic:", "latest:", "Select:")
 AIMED = ["topic-", "latest-64", "latest-4K", "select-"]
-# Says where the hypervisor has put the two processors.
+# Best known for where the hypervisor has put the two processors.
 PLACEMENT = "rtt-spin/raw-flag"
-# Two processors that share a cache are below it, others take several times as long.
-NEAR_NS = 200
 
 
 def measured(program: str, only: list[str], time: str) -> dict[str, Any]:
@@ -139,6 +137,34 @@ def measured(program: str, only: list[str], time: str) -> dict[str, Any]:
         subprocess.run([program, "--time", time, *wanted, "--json", str(file)], check=True, stdout=subprocess.DEVNULL)
         report: dict[str, Any] = json.loads(file.read_text())
     return report
+
+
+def in_placement(report: dict[str, Any], wanted: str | None) -> dict[str, Any]:
+    """The report as one of a single placement: where it has two, of this one, or of the one in which more was measured."""
+    seen = (report.get("placement") or {}).get("seen", [])
+    names = [one["placement"] for one in seen]
+    if wanted and wanted not in names:
+        raise SystemExit(f"the run did not see {wanted}, but {', '.join(names) or 'no placement'}")
+    if len(seen) < 2:
+        return report
+    chosen = wanted or max(seen, key=lambda one: one["probes"])["placement"]
+    groups = {group["id"]: [one["placement"] for one in group.get("placements", [])] for group in report["groups"]}
+    rows = []
+    for row in report["rows"]:
+        of = groups[row["group"]]
+        apart = {one["placement"]: one["figures"] for one in row.get("apart", [])}
+        figures = apart.get(chosen) if len(of) > 1 else row["figures"] if not of or of == [chosen] else None
+        if row["failure"] or figures:
+            rows.append({**row, "figures": figures})
+    bars = [bar for bar in report["bars"] if bar.get("placement", chosen) == chosen]
+    placement = {**report["placement"], "seen": [one for one in seen if one["placement"] == chosen]}
+    return {**report, "rows": rows, "bars": bars, "placement": placement}
+
+
+def by_round(figures: dict[str, Any]) -> dict[int, float]:
+    """The median of each round, by its number."""
+    numbers = figures.get("rounds") or range(len(figures["rounds_ns"]))
+    return dict(zip(numbers, figures["rounds_ns"], strict=True))
 
 
 def shown(ns: float) -> str:
@@ -160,7 +186,11 @@ def figure(group: dict[str, Any], figures: dict[str, Any]) -> str:
 
 def times(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
     """How many times as long, and what was lost."""
-    ratio = statistics.median(b / a for a, b in zip(ours["rounds_ns"], theirs["rounds_ns"], strict=False))
+    a, b = by_round(ours), by_round(theirs)
+    common = [b[number] / a[number] for number in a if number in b]
+    if not common:
+        return "no round in common" + lost(theirs)
+    ratio = statistics.median(common)
     text = f"{ratio:.2f}×" if ratio < 10 else f"{ratio:,.0f}×"
     return text + lost(theirs)
 
@@ -209,14 +239,13 @@ def aims(report: dict[str, Any]) -> str:
 def placed(report: dict[str, Any]) -> str:
     """Where the two processors were, and what else ran."""
     machine = report["machine"]
-    found = [row["figures"] for row in report["rows"] if row["id"] == PLACEMENT and row["figures"]]
     text = f"Measured on {machine['cpus']} processors of {machine['cpu']}, Linux {machine['kernel'].split('-')[0]}"
     text += f", load before the run {machine['load']:.1f}"
-    if not found:
-        return f"{text}."
-    trip = found[0]["ns"]["p50"]
-    near = "near each other" if trip < NEAR_NS else "far from each other"
-    return f"{text}; a word there and back between the two that are used, polled: {shown(trip)}, so they are {near}."
+    for seen in (report.get("placement") or {}).get("seen", []):
+        where = {"near": "while they were near each other", "far": "while they were far from each other"}
+        when = where.get(seen["placement"], "in the one placement that the run saw")
+        return f"{text}; {when}: a word there and back between the two that are used, polled, took {shown(seen['flag_ns'])}."
+    return f"{text}."
 
 
 def written(page: str, tables: dict[str, str]) -> str:
@@ -239,6 +268,7 @@ def main() -> int:
     parser.add_argument("--program", default="target/release/ramway-bench", help="ramway-bench")
     parser.add_argument("--time", default="6s", help="for each group")
     parser.add_argument("--from", dest="report", type=Path, help="measure nothing")
+    parser.add_argument("--placement", choices=["near", "far", "one"], help="where a run saw two [the one it saw more of]")
     parser.add_argument("--write", type=Path, help="put the tables into this page, each after its comment")
     parser.add_argument("--keep", type=Path, help="write the report there")
     args = parser.parse_args()
@@ -251,6 +281,7 @@ def main() -> int:
         report = measured(args.program, [*dict.fromkeys(only), PLACEMENT], args.time)
     if args.keep:
         args.keep.write_text(json.dumps(report))
+    report = in_placement(report, args.placement)
     tables = {name: aims(report) if name == "aims" else table(report, name) for name in wanted}
     if args.table == "all":
         tables = {"placement": placed(report), **tables}

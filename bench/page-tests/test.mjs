@@ -9,7 +9,7 @@ import { launch } from "./browser.mjs";
 const directory = process.argv[2];
 const url = (name) => pathToFileURL(join(directory, `${name}.html`)).href;
 const read = (name) => JSON.parse(readFileSync(join(directory, `${name}.json`), "utf8"));
-const whole = read("whole"), report = read("small");
+const whole = read("whole"), report = read("small"), placed = read("placed");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const browser = await launch();
 let passed = 0, failed = 0;
@@ -77,6 +77,39 @@ await test("every chart is drawn, in several colours", { file: "whole" }, async 
   assert.equal(await page.locator("[data-chart=latency] canvas").count(), drawn.length);
   for (const kind of ["throughput", "floor", "ceiling", "access"]) assert.ok(await colours(page.locator(`[data-chart=${kind}]`)) >= 4, kind);
   for (const { id } of drawn) assert.ok(await colours(page.locator(`[data-group="${id}"]`)) >= 4, id);
+});
+
+await test("each placement has tables, charts and bars of its own", { file: "placed" }, async (page) => {
+  assert.match(await page.locator("#machine").innerText(), /near, raw flag 110 ns .*far, raw flag 480 ns .*7 bursts repeated/);
+  const [last] = placed.groups.slice(-1);
+  for (const { id } of placed.groups) {
+    const section = page.locator(`[id="group-${id}"]`), of = id === last.id ? ["near"] : ["near", "far"];
+    const headings = (await section.locator("h3.placement").allInnerTexts()).map((text) => text.split(" ")[0].toLowerCase());
+    assert.deepEqual(headings, of, id);
+    assert.equal(await section.locator("table.figures").count(), of.length, id);
+    assert.equal(await section.locator("[data-chart=latency] canvas").count(), of.length, id);
+  }
+  const cells = (n, name) => table(page, "rtt-spin").nth(n).locator(`tr[data-mechanism="${name}"] td`).evaluateAll((all) => all.map((cell) => Number(cell.dataset.v)));
+  const near = await cells(0, "ring"), far = await cells(1, "ring");
+  assert.ok(near.some((value, n) => value > 0 && Math.abs(far[n] / value - 4) < 0.01), `${near} ${far}`);
+  // A row that was not measured in one of them is not in its table, nor in its chart.
+  assert.deepEqual([(await cells(0, "tachyon")).length > 0, await cells(1, "tachyon")], [true, []]);
+  assert.equal(await page.locator("[data-group=rtt-spin][data-placement=far] [data-name=tachyon]").count(), 0);
+  const bars = await page.locator("table.bars tbody tr").allInnerTexts();
+  assert.ok(bars[0].includes("(near)") && bars[1].includes("(far)") && !bars[2].includes("("), bars.join());
+  for (const placement of ["near", "far"])
+    for (const kind of ["throughput", "floor", "ceiling"]) assert.ok(await colours(page.locator(`[data-chart=${kind}][data-placement=${placement}]`)) >= 4, kind);
+  assert.equal(await page.locator("[data-chart=access][data-placement=far] canvas").count(), 0);
+  // Each has switches of its own.
+  const chart = (placement) => page.locator(`[data-chart=throughput][data-placement=${placement}]`);
+  const before = await pixels(chart("near"));
+  await chart("far").getByLabel("MiB/s").check();
+  await settled(page);
+  assert.equal(await pixels(chart("near")), before);
+  assert.ok(await chart("near").getByLabel("messages/s").isChecked());
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
+  assert.deepEqual(violations.map(({ id, nodes }) => [id, nodes.length, nodes[0].html.slice(0, 160)]), []);
 });
 
 await test("a click on a heading sorts by number, a second one the other way round", {}, async (page) => {

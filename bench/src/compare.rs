@@ -9,11 +9,15 @@
 //! 2. the change is larger than the spreads of both runs together, half the distance between the quartiles each;
 //! 3. it is at least [`LEAST`]: where the memory of a run happens to lie is the same in all its rounds, so that no
 //!    interval over them sees it.
+//!
+//! Like is compared with like: the rounds of a placement with those of the placement in which the raw flag took as long. Where
+//! one of the two runs was written before placements were told apart, both are compared as a whole.
 
 use crate::Result;
 use crate::bars::median;
-use crate::report::{Figures, Group, Report, Row, SCHEMA};
-use crate::stats::spread;
+use crate::placement;
+use crate::report::{Distance, Figures, Group, Report, Row, SCHEMA, Seen};
+use crate::stats::{ratios, spread};
 use crate::text::{duration, wrapped};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
@@ -32,6 +36,8 @@ const OUTSIDE: f64 = 0.0005;
 pub struct Change {
     /// `group/mechanism`.
     pub id: String,
+    /// Of the run now, where it has two placements.
+    pub placement: Option<Distance>,
     /// Medians of the rounds' medians in ns: before, now.
     pub ns: [f64; 2],
     /// Now divided by before, as measured.
@@ -48,6 +54,12 @@ impl Change {
     /// The ratio that counts.
     pub fn ratio(&self) -> f64 {
         self.to_floor.as_ref().map_or(self.plain, |(ratio, _)| *ratio)
+    }
+
+    /// The row, and its placement where there are two.
+    fn name(&self) -> String {
+        let placement = self.placement.map_or(String::new(), |placement| format!(" ({})", placement.name()));
+        format!("{}{placement}", self.id)
     }
 
     fn counts(&self) -> bool {
@@ -75,6 +87,8 @@ pub struct Comparison {
     pub floors: Vec<(String, f64)>,
     /// Rows that only one of them has: earlier, now.
     pub only: [Vec<String>; 2],
+    /// How many rows both have, but with too few rounds in the same placement.
+    pub elsewhere: usize,
 }
 
 /// A report that was written by `--json`.
@@ -98,29 +112,29 @@ pub fn read_report(path: &Path) -> Result<Report> {
 /// Compares `new` with `old`.
 pub fn compare(old: &Report, new: &Report) -> Comparison {
     let mut comparison = Comparison { warnings: warnings(old, new), ..Comparison::default() };
+    let [was, is] = [placement::seen(old), placement::seen(new)];
+    if was.is_empty() || is.is_empty() {
+        comparison.add(old, new, false);
+    } else {
+        let views = [placement::views(old), placement::views(new)];
+        let alike = placement::alike(was, is);
+        for &(before, now) in &alike {
+            comparison.add(&views[0][before], &views[1][now], true);
+        }
+        comparison.add(&placement::without(old), &placement::without(new), false);
+        comparison.warnings.extend(alone(was, &alike, 0).chain(alone(is, &alike, 1)));
+    }
     for row in &new.rows {
-        let Some(before) = old.rows.iter().find(|before| before.id == row.id) else {
-            comparison.only[1].push(row.id.clone());
-            continue;
-        };
-        match (&before.figures, &row.figures) {
-            (Some(was), Some(is)) => {
-                let floors = [floor(old, before), floor(new, row)];
-                let is_floor = group(new, row).and_then(|group| group.floor.as_ref()) == Some(&row.about.name);
-                let Some(change) = change(&row.id, [was, is], floors) else { continue };
-                match (is_floor, change.counts()) {
-                    (true, _) => comparison.floors.push((row.id.clone(), change.plain)),
-                    (false, false) => comparison.same += 1,
-                    (false, true) if change.ratio() > 1.0 => comparison.slower.push(change),
-                    (false, true) => comparison.faster.push(change),
-                }
-            }
-            (Some(_), None) => {
+        match old.rows.iter().find(|before| before.id == row.id) {
+            None => comparison.only[1].push(row.id.clone()),
+            // What never had a clean burst is no worse than before.
+            Some(before) if before.figures.is_some() && row.figures.is_none() && row.mixed == 0 => {
                 let why = row.failure.clone().unwrap_or_else(|| "no figures".into());
                 comparison.broken.push((row.id.clone(), why));
             }
             // Failed before: nothing to compare with.
-            (None, _) => comparison.same += usize::from(row.figures.is_none()),
+            Some(before) if before.figures.is_none() => comparison.same += usize::from(row.figures.is_none()),
+            Some(_) => {}
         }
     }
     let gone = old.rows.iter().filter(|before| new.rows.iter().all(|row| row.id != before.id));
@@ -128,6 +142,44 @@ pub fn compare(old: &Report, new: &Report) -> Comparison {
     comparison.slower.sort_by(|a, b| b.ratio().total_cmp(&a.ratio()));
     comparison.faster.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
     comparison
+}
+
+/// The placements of one run that the other one has not.
+fn alone<'a>(seen: &'a [Seen], alike: &'a [(usize, usize)], side: usize) -> impl Iterator<Item = String> + 'a {
+    let paired = move |at: usize| alike.iter().any(|&(before, now)| [before, now][side] == at);
+    seen.iter().enumerate().filter(move |(at, _)| !paired(*at)).map(move |(_, seen)| {
+        let (name, flag, when) = (seen.placement.name(), duration(seen.flag_ns), ["before", "now"][side]);
+        format!("{name}, with a raw flag of {flag}, was seen only {when}: what was measured there is not compared")
+    })
+}
+
+impl Comparison {
+    /// Adds the rows of two runs that had the same placement, or of two that nobody knows it of.
+    fn add(&mut self, old: &Report, new: &Report, placed: bool) {
+        let placement = placement::of_two(new).map(|seen| seen.placement);
+        for row in &new.rows {
+            let Some(before) = old.rows.iter().find(|before| before.id == row.id) else { continue };
+            let (Some(was), Some(is)) = (&before.figures, &row.figures) else { continue };
+            let floors = [floor(old, before), floor(new, row)];
+            let is_floor = group(new, row).and_then(|group| group.floor.as_ref()) == Some(&row.about.name);
+            if placed && group(new, row).is_none_or(|group| group.placements.is_empty()) {
+                continue;
+            }
+            // A handful of rounds has no interval.
+            let few = |figures: &Figures| figures.rounds_ns.len() < placement::ROUNDS;
+            if placed && (few(was) || few(is)) {
+                self.elsewhere += 1;
+                continue;
+            }
+            let Some(change) = change(&row.id, placement, [was, is], floors) else { continue };
+            match (is_floor, change.counts()) {
+                (true, _) => self.floors.push((change.name(), change.plain)),
+                (false, false) => self.same += 1,
+                (false, true) if change.ratio() > 1.0 => self.slower.push(change),
+                (false, true) => self.faster.push(change),
+            }
+        }
+    }
 }
 
 fn warnings(old: &Report, new: &Report) -> Vec<String> {
@@ -148,6 +200,10 @@ fn warnings(old: &Report, new: &Report) -> Vec<String> {
     differs("the pinning", pinned(old), pinned(new));
     let realtime = |report: &Report| if report.settings.realtime { "SCHED_FIFO" } else { "the usual" }.to_owned();
     differs("the scheduling", realtime(old), realtime(new));
+    if old.placement.is_some() != new.placement.is_some() {
+        let which = if old.placement.is_none() { "the earlier run" } else { "the run now" };
+        warnings.push(format!("{which} was written before placements were told apart: both are compared as a whole"));
+    }
     warnings
 }
 
@@ -162,12 +218,19 @@ fn floor<'a>(report: &'a Report, row: &Row) -> Option<(&'a str, &'a Figures)> {
     (row.about.name != name).then_some((name, floor.figures.as_ref()?))
 }
 
-fn change(id: &str, figures: [&Figures; 2], floors: [Option<(&str, &Figures)>; 2]) -> Option<Change> {
+fn change(
+    id: &str,
+    placement: Option<Distance>,
+    figures: [&Figures; 2],
+    floors: [Option<(&str, &Figures)>; 2],
+) -> Option<Change> {
     let ns = [median(&figures[0].rounds_ns)?, median(&figures[1].rounds_ns)?];
     let both = match floors {
         [Some((name, before)), Some((now_name, now))] if name == now_name => {
-            let divided = [divided(figures[0], before), divided(figures[1], now)];
-            divided.iter().all(|rounds| rounds.len() > 1).then(|| (name.to_owned(), divided))
+            let divided =
+                [(figures[0], before), (figures[1], now)].map(|(row, floor)| ratios(row.by_round(), floor.by_round()));
+            let least = if placement.is_some() { placement::ROUNDS } else { 2 };
+            divided.iter().all(|rounds| rounds.len() >= least).then(|| (name.to_owned(), divided))
         }
         _ => None,
     };
@@ -178,6 +241,7 @@ fn change(id: &str, figures: [&Figures; 2], floors: [Option<(&str, &Figures)>; 2
     let ratio = median(&rounds[1])? / median(&rounds[0])?;
     Some(Change {
         id: id.into(),
+        placement,
         ns,
         plain: ns[1] / ns[0],
         to_floor: floor.map(|name| (ratio, name)),
@@ -185,11 +249,6 @@ fn change(id: &str, figures: [&Figures; 2], floors: [Option<(&str, &Figures)>; 2
         noise: spread(&rounds[0]) + spread(&rounds[1]),
     })
     .filter(|change| change.ratio().is_finite() && change.ratio() > 0.0)
-}
-
-fn divided(row: &Figures, floor: &Figures) -> Vec<f64> {
-    let rounds = row.rounds_ns.iter().zip(&floor.rounds_ns);
-    rounds.map(|(row, floor)| row / floor).filter(|ratio| ratio.is_finite()).collect()
 }
 
 /// The bootstrap interval of the ratio of the medians.
@@ -249,6 +308,11 @@ impl Comparison {
         }
         let changed = self.slower.len() + self.faster.len();
         writeln!(out, "{changed} rows changed by more than the noise, {} did not", self.same)?;
+        if self.elsewhere > 0 {
+            let line =
+                format!("{} rows were measured in the same placement too few times to be compared", self.elsewhere);
+            writeln!(out, "{}", wrapped(&line, width))?;
+        }
         for (ids, when) in self.only.iter().zip(["before", "now"]) {
             if !ids.is_empty() {
                 writeln!(out, "{}", wrapped(&format!("Only measured {when}: {}", ids.join(", ")), width))?;
@@ -268,7 +332,7 @@ fn write_changes(out: &mut String, changes: &[Change], width: usize) -> std::fmt
         let floor = change.to_floor.as_ref().map_or("-".into(), |(ratio, name)| format!("{} {name}", percent(*ratio)));
         let [low, high] = change.interval.map(percent);
         let noise = format!("±{:.1} %", change.noise * 100.0);
-        let id = format!("  {}", change.id);
+        let id = format!("  {}", change.name());
         table.add_row([id, before, now, percent(change.plain), floor, format!("{low} … {high}"), noise]);
     }
     for (at, column) in table.column_iter_mut().enumerate() {

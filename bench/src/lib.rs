@@ -38,6 +38,7 @@ mod only;
 pub mod page;
 mod pair;
 mod place;
+mod placement;
 mod plan;
 pub mod pools;
 mod programs;
@@ -66,7 +67,9 @@ pub use machine::{Machine, Pinned};
 pub use mechanism::Bystander;
 pub use one::{One, Single, run_one};
 pub use plan::Plan;
-pub use report::{Bar, Both, Figures, Group, Percentiles, Report, Row, SCHEMA, Settings};
+pub use report::{
+    Apart, Bar, Both, Distance, Figures, Group, Percentiles, Placements, Report, Row, SCHEMA, Seen, Settings,
+};
 pub use run::{Options, Placement, Progress, run};
 pub use text::text;
 pub use usage::CountingAllocator;

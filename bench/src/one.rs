@@ -129,7 +129,7 @@ pub fn run_one(one: &One, options: &Options, progress: &mut dyn FnMut(&Progress)
         let expected = std::time::Duration::from_nanos((now.gap_ns + now.work_ns).saturating_mul(now.count));
         let outcome = pair.burst(&now, expected)?;
         if warm {
-            series.add(&now, &outcome);
+            series.add(series.rounds() as u32, &now, &outcome);
             seconds += outcome.elapsed_ps as f64 / 1e12;
             left -= now.count;
         } else {

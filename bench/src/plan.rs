@@ -394,6 +394,7 @@ fn group(id: &str, title: &str, burst: Burst) -> GroupPlan {
         floor: None,
         ceiling: None,
         rounds: 0,
+        placements: Vec::new(),
     };
     let (others, candidates, budget) = (Vec::new(), Vec::new(), Duration::ZERO);
     GroupPlan { group, burst, others, candidates, budget, at_least: 0, swapped: false }

@@ -22,6 +22,9 @@ pub struct Report {
     pub settings: Settings,
     /// What it ran on.
     pub machine: Machine,
+    /// Where the two processors were to each other; `None` of a report that was written before that was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placements>,
     /// Rows that are compared with each other, in the order in which they were measured.
     pub groups: Vec<Group>,
     /// One for each candidate of each group.
@@ -42,6 +45,56 @@ pub struct Settings {
     pub realtime: bool,
     /// What had to be in a row's name, if anything.
     pub only: Vec<String>,
+}
+
+/// Where the two processors were to each other, by the time of a word there and back between them (the raw flag).
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Placements {
+    /// Near and far, or the only one that there was; empty if none was told apart.
+    pub seen: Vec<Seen>,
+    /// Why there is none, where there cannot be one: one processor, or nothing pinned.
+    pub none: Option<String>,
+    /// How many bursts were measured again because the two processors had moved; of a run that was interrupted, since it goes
+    /// on.
+    pub repeated: u64,
+}
+
+/// One placement, of a run or of a group.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Seen {
+    /// Which.
+    pub placement: Distance,
+    /// Nanoseconds of the raw flag's round trip: the median of the shortest ones of each time it was timed. Of a run, the
+    /// median over its groups.
+    pub flag_ns: f64,
+    /// How often it was timed.
+    pub probes: u64,
+}
+
+/// A placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Distance {
+    /// Of two, the one in which the raw flag takes less time.
+    Near,
+    /// The other one.
+    Far,
+    /// The only one: whether it is what another run calls near or far, `flag_ns` tells.
+    One,
+}
+
+impl Distance {
+    /// As the report spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Near => "near",
+            Self::Far => "far",
+            Self::One => "one placement",
+        }
+    }
 }
 
 /// Rows that were measured in the same rounds, and may be compared.
@@ -70,6 +123,10 @@ pub struct Group {
     pub ceiling: Option<String>,
     /// How often every row was measured, the warm-up not counted.
     pub rounds: u32,
+    /// The placements in which some row was measured: none where the test does not depend on it, two where rows have
+    /// `apart`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placements: Vec<Seen>,
 }
 
 /// The figures of one candidate of one group.
@@ -85,8 +142,29 @@ pub struct Row {
     pub about: About,
     /// Why there are no figures; `None` if there are.
     pub failure: Option<String>,
-    /// The figures; `None` if it failed.
+    /// The figures; `None` if it failed. Of the group's placement; a mixture of both, which compares with nothing, where it
+    /// has two: see `apart`.
     pub figures: Option<Figures>,
+    /// The figures of each placement, where the group has two and the row was measured in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apart: Vec<Apart>,
+    /// Rounds that are not in the figures, because the two processors moved during the burst and its repetitions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub mixed: u32,
+}
+
+/// What one row measured in one of two placements.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Apart {
+    /// Which.
+    pub placement: Distance,
+    /// Only of the rounds in which it was measured in that one.
+    pub figures: Figures,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Both processes: the leading one (which sends) first.
@@ -110,6 +188,9 @@ pub struct Figures {
     pub curve: Vec<(f64, f64)>,
     /// The median of each round in ns, in the order of rounds. A round is the same moment in all rows of a group.
     pub rounds_ns: Vec<f64>,
+    /// The number of each of these rounds in its group, from 0 on; empty if none is left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<u32>,
     /// Half the distance between the quartiles of `rounds_ns`, divided by their median: the noise.
     pub spread: f64,
     /// Time divided by the floor's time: the median of the ratios within each round.
@@ -181,13 +262,27 @@ pub struct Bar {
     pub measured: String,
     /// Whether it holds; `None` if it was not measured.
     pub met: Option<bool>,
+    /// The placement in which it was judged, where the run had two and that matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Distance>,
+    /// Whether placement does not matter: then it is judged by the run as a whole.
+    #[serde(skip)]
+    pub(crate) whole: bool,
+}
+
+impl Figures {
+    /// Each round's number and median, in ascending order.
+    pub(crate) fn by_round(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
+        let number = |at: usize| self.rounds.get(at).copied().unwrap_or(at as u32);
+        self.rounds_ns.iter().enumerate().map(move |(at, &ns)| (number(at), ns))
+    }
 }
 
 impl Row {
     /// A row that says why it has no figures.
     pub fn failed(group: &str, about: About, why: String) -> Self {
         let id = format!("{group}/{}", about.name);
-        Self { id, group: group.into(), about, failure: Some(why), figures: None }
+        Self { id, group: group.into(), about, failure: Some(why), figures: None, apart: Vec::new(), mixed: 0 }
     }
 
     /// Whether this is one of Ramway's own.

@@ -7,9 +7,10 @@ use crate::clock;
 use crate::control::samples_max;
 use crate::fan::RECEIVED_BY_SENT;
 use crate::pair::{Conditions, Pair};
+use crate::placement::{self, Class, REPEATS, Sorted, Watch};
 use crate::plan::{Candidate, GroupPlan};
 use crate::programs::Known;
-use crate::report::{Both, Figures, Group, Row};
+use crate::report::{Apart, Both, Distance, Figures, Group, Row};
 use crate::run::Options;
 use crate::stats::{Series, is_rate, median};
 use crate::syscalls;
@@ -39,7 +40,10 @@ pub(crate) struct Clockwork<'a> {
 struct Contender {
     about: About,
     burst: Burst,
-    series: Series,
+    sorted: Sorted,
+    /// What counts of it, once all is measured.
+    whole: Series,
+    syscalls: Option<Both<f64>>,
     state: State,
     /// Bytes that the warm-up has carried.
     moved: u64,
@@ -58,22 +62,30 @@ enum State {
 pub(crate) fn measure(
     clockwork: &Clockwork<'_>,
     plan: &GroupPlan,
+    watch: Option<&mut Watch>,
     progress: &mut dyn FnMut(Duration, &str),
 ) -> Result<(Group, Vec<Row>)> {
+    let mut watch = watch.filter(|_| placement::matters(plan.burst.test));
+    let first = watch.as_ref().map_or(0, |watch| watch.judge.count());
     let mut contenders = Vec::new();
     for candidate in &plan.candidates {
         clockwork.options.check_interrupted()?;
         progress(Duration::ZERO, &candidate.mechanism);
         contenders.extend(clockwork.start(plan, candidate));
     }
-    let rounds = clockwork.rounds(plan, &mut contenders, progress)?;
+    let rounds = clockwork.rounds(plan, watch.as_deref_mut(), &mut contenders, progress)?;
+    let two = watch.as_ref().is_some_and(|watch| watch.judge.two());
     for contender in &mut contenders {
+        contender.whole = contender.sorted.whole(two);
         clockwork.options.check_interrupted()?;
         contender.count_syscalls();
         contender.stop();
     }
-    let group = Group { rounds, ..plan.group.clone() };
-    let rows = contenders.iter().map(|contender| contender.row(&group, &contenders)).collect();
+    let any = |of: fn(&Sorted) -> &Series| contenders.iter().any(|contender| of(&contender.sorted).rounds() > 0);
+    let (near, far) = (any(|sorted| &sorted.near), any(|sorted| &sorted.far));
+    let placements = watch.map_or(Vec::new(), |watch| watch.judge.seen(first, near, far));
+    let group = Group { rounds, placements, ..plan.group.clone() };
+    let rows = contenders.iter().map(|contender| contender.row(&group, two, &contenders)).collect();
     Ok((group, rows))
 }
 
@@ -82,8 +94,8 @@ impl Clockwork<'_> {
     fn start(&self, plan: &GroupPlan, candidate: &Candidate) -> Option<Contender> {
         let known = self.known.iter().find(|known| known.about.name == candidate.mechanism)?;
         let contender = |burst, state| {
-            let (about, series) = (known.about.clone(), Series::new());
-            Contender { about, burst, series, state, moved: 0, fastest_ps: f64::INFINITY }
+            let (about, sorted, whole) = (known.about.clone(), Sorted::new(), Series::new());
+            Contender { about, burst, sorted, whole, syscalls: None, state, moved: 0, fastest_ps: f64::INFINITY }
         };
         let command = match &known.command {
             Ok(command) => command,
@@ -106,6 +118,7 @@ impl Clockwork<'_> {
     fn rounds(
         &self,
         plan: &GroupPlan,
+        mut watch: Option<&mut Watch>,
         contenders: &mut [Contender],
         progress: &mut dyn FnMut(Duration, &str),
     ) -> Result<u32> {
@@ -113,16 +126,24 @@ impl Clockwork<'_> {
         let mut random = clock::now();
         let aim_ps = if plan.at_least > 0 { LONG_BURST_PS } else { BURST_PS };
         let began = Instant::now();
-        let (mut rounds, mut warm_ups, mut warm) = (0, 0, false);
+        let (mut rounds, mut warm_ups, mut warm, mut planned) = (0, 0, false, None);
         loop {
             // Another order in each round, so that no row is always after the same other.
             for i in (1..order.len()).rev() {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 order.swap(i, (random >> 33) as usize % (i + 1));
             }
-            for &at in &order {
-                self.options.check_interrupted()?;
-                contenders[at].burst(warm, aim_ps);
+            match &mut watch {
+                Some(watch) if warm => self.round(rounds, &order, watch, contenders)?,
+                _ => {
+                    for &at in &order {
+                        self.options.check_interrupted()?;
+                        match warm {
+                            true => contenders[at].count(rounds, Class::Near),
+                            false => contenders[at].warm_up(aim_ps),
+                        }
+                    }
+                }
             }
             if warm {
                 rounds += 1;
@@ -140,36 +161,96 @@ impl Clockwork<'_> {
                 Some(wanted) => rounds >= wanted,
                 None => rounds >= ROUNDS && began.elapsed() >= plan.budget,
             };
-            if all_failed || done && enough(contenders, plan.at_least) {
+            if all_failed {
                 return Ok(rounds);
             }
+            if done && enough(contenders, plan.at_least) {
+                // Mixed bursts do not count: for those there are some more rounds, but not without end.
+                let planned = *planned.get_or_insert(rounds);
+                let two = watch.as_ref().is_some_and(|watch| watch.judge.two());
+                if !two || clean(contenders) || rounds >= 3 * planned {
+                    return Ok(rounds);
+                }
+            }
         }
+    }
+
+    /// A round that counts, with the raw flag timed before and after each burst: the one after a burst is the one before the
+    /// next.
+    fn round(&self, round: u32, order: &[usize], watch: &mut Watch, contenders: &mut [Contender]) -> Result<()> {
+        let flag = |contenders: &mut [Contender], watch: &mut Watch| -> Result<f64> {
+            let flag = watch.time()?;
+            if let Some(class) = watch.judge.see(flag) {
+                contenders.iter_mut().for_each(|contender| contender.sorted.rename_near(class));
+            }
+            Ok(flag)
+        };
+        let mut before = flag(contenders, watch)?;
+        for &at in order {
+            let mut repeats = 0;
+            loop {
+                self.options.check_interrupted()?;
+                let Some(outcome) = contenders[at].burst() else { break };
+                let after = flag(contenders, watch)?;
+                let again = placement::moved(before, after) && repeats < REPEATS;
+                let class = watch.judge.burst(before, after);
+                before = after;
+                if !again {
+                    let Contender { sorted, burst, .. } = &mut contenders[at];
+                    sorted.of(class).add(round, burst, &outcome);
+                    break;
+                }
+                repeats += 1;
+                watch.judge.repeated += 1;
+            }
+        }
+        Ok(())
     }
 }
 
 /// Whether every row that still runs has at least `least` operations that count.
 fn enough(contenders: &[Contender], least: u64) -> bool {
     let runs = |contender: &&Contender| matches!(contender.state, State::Runs(_));
-    contenders.iter().filter(runs).all(|contender| contender.series.operations >= least)
+    contenders.iter().filter(runs).all(|contender| contender.sorted.operations() >= least)
+}
+
+/// Whether every row that still runs has clean bursts by which one of two placements can be judged.
+fn clean(contenders: &[Contender]) -> bool {
+    let runs = |contender: &&Contender| matches!(contender.state, State::Runs(_));
+    let enough = |series: &Series| series.rounds() >= placement::ROUNDS;
+    contenders.iter().filter(runs).all(|one| enough(&one.sorted.near) || enough(&one.sorted.far))
 }
 
 impl Contender {
-    /// One burst, which counts or finds out how long a burst must be.
-    fn burst(&mut self, counts: bool, aim_ps: f64) {
-        let State::Runs(pair) = &mut self.state else { return };
+    /// One burst; `None` if it does not run any more.
+    fn burst(&mut self) -> Option<Outcome> {
+        let State::Runs(pair) = &mut self.state else { return None };
         let expected = Duration::from_nanos(self.burst.gap_ns.saturating_mul(self.burst.count));
         match pair.burst(&self.burst, expected) {
-            Ok(outcome) if counts => self.series.add(&self.burst, &outcome),
-            Ok(outcome) => {
-                self.moved += outcome.operations * self.burst.size as u64;
-                let now_ps = each_ps(&self.burst, &outcome);
-                self.fastest_ps = self.fastest_ps.min(now_ps);
-                let aim_ps = if drops(&self.burst, &outcome) { DROPPING_BURST_PS.max(aim_ps) } else { aim_ps };
-                // By what was not disturbed, unless that is far from what happens now.
-                self.burst = scaled(&self.burst, self.fastest_ps.max(now_ps / 8.0), aim_ps);
+            Ok(outcome) => Some(outcome),
+            Err(cause) => {
+                self.state = State::Failed(cause.to_string());
+                None
             }
-            Err(cause) => self.state = State::Failed(cause.to_string()),
         }
+    }
+
+    /// One burst that counts.
+    fn count(&mut self, round: u32, class: Class) {
+        if let Some(outcome) = self.burst() {
+            self.sorted.of(class).add(round, &self.burst, &outcome);
+        }
+    }
+
+    /// One burst that finds out how long a burst must be.
+    fn warm_up(&mut self, aim_ps: f64) {
+        let Some(outcome) = self.burst() else { return };
+        self.moved += outcome.operations * self.burst.size as u64;
+        let now_ps = each_ps(&self.burst, &outcome);
+        self.fastest_ps = self.fastest_ps.min(now_ps);
+        let aim_ps = if drops(&self.burst, &outcome) { DROPPING_BURST_PS.max(aim_ps) } else { aim_ps };
+        // By what was not disturbed, unless that is far from what happens now.
+        self.burst = scaled(&self.burst, self.fastest_ps.max(now_ps / 8.0), aim_ps);
     }
 
     /// Whether a stream has not yet gone once through a buffer of this size.
@@ -188,7 +269,7 @@ impl Contender {
         }
         let State::Runs(pair) = &mut self.state else { return };
         // Few at first: a traced system call takes a hundred times as long.
-        let each_ns = self.series.each_ns().max(1.0);
+        let each_ns = self.whole.each_ns().max(1.0);
         let few = ((TRACED_NS / each_ns) as u64).clamp(2, 64);
         let mut counted = traced(pair, &self.burst, few);
         if matches!(counted, Ok(Some(counts)) if counts.iter().all(|&count| count < 0.5)) {
@@ -196,7 +277,7 @@ impl Contender {
             counted = traced(pair, &self.burst, ((2.0 * TRACED_NS / each_ns) as u64).clamp(few, 50_000));
         }
         match counted {
-            Ok(counted) => self.series.syscalls = counted,
+            Ok(counted) => self.syscalls = counted,
             // The pair is of no use any more, but what it measured before stands.
             Err(_) => self.state = State::Done,
         }
@@ -209,27 +290,42 @@ impl Contender {
         };
     }
 
-    fn row(&self, group: &Group, all: &[Self]) -> Row {
-        match &self.state {
+    fn row(&self, group: &Group, two: bool, all: &[Self]) -> Row {
+        let mixed = if two { self.sorted.mixed.rounds() } else { 0 };
+        let row = match &self.state {
             State::Failed(why) => Row::failed(&group.id, self.about.clone(), why.clone()),
+            _ if mixed > 0 && self.whole.rounds() == 0 => {
+                Row::failed(&group.id, self.about.clone(), placement::never_clean(mixed))
+            }
             _ => Row {
                 id: format!("{}/{}", group.id, self.about.name),
                 group: group.id.clone(),
                 about: self.about.clone(),
                 failure: None,
-                figures: Some(self.figures(group, all)),
+                figures: Some(self.figures(group, all, |contender| &contender.whole)),
+                apart: if group.placements.len() > 1 { self.apart(group, all) } else { Vec::new() },
+                mixed: 0,
             },
-        }
+        };
+        Row { mixed: mixed as u32, ..row }
     }
 
-    fn figures(&self, group: &Group, all: &[Self]) -> Figures {
-        let mut figures = self.series.figures(&self.burst);
+    fn apart(&self, group: &Group, all: &[Self]) -> Vec<Apart> {
+        let each: [(Distance, fn(&Self) -> &Series); 2] =
+            [(Distance::Near, |contender| &contender.sorted.near), (Distance::Far, |contender| &contender.sorted.far)];
+        let measured = each.into_iter().filter(|(_, of)| of(self).rounds() > 0);
+        measured.map(|(placement, of)| Apart { placement, figures: self.figures(group, all, of) }).collect()
+    }
+
+    fn figures(&self, group: &Group, all: &[Self], of: fn(&Self) -> &Series) -> Figures {
+        let mut figures = of(self).figures(&self.burst);
         let series = |name: &Option<String>| {
             let name = name.as_deref().filter(|&name| name != self.about.name)?;
-            all.iter().find(|other| other.about.name == name).map(|other| &other.series)
+            all.iter().find(|other| other.about.name == name).map(of)
         };
-        figures.ratio_to_floor = series(&group.floor).and_then(|floor| self.series.ratio_to(floor));
-        figures.ratio_to_ceiling = series(&group.ceiling).and_then(|ceiling| ceiling.ratio_to(&self.series));
+        figures.syscalls = self.syscalls;
+        figures.ratio_to_floor = series(&group.floor).and_then(|floor| of(self).ratio_to(floor));
+        figures.ratio_to_ceiling = series(&group.ceiling).and_then(|ceiling| ceiling.ratio_to(of(self)));
         figures
     }
 }

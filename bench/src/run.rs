@@ -7,9 +7,10 @@ use crate::machine::{self, Machine};
 use crate::only::Only;
 use crate::pair::Conditions;
 use crate::place;
+use crate::placement::{self, Watch};
 use crate::plan::{self, GroupPlan, Plan};
 use crate::programs::{self, Known};
-use crate::report::{Report, SCHEMA, Settings};
+use crate::report::{Placements, Report, SCHEMA, Settings};
 use crate::resume::Resume;
 use crate::rounds::{Clockwork, measure};
 use std::path::PathBuf;
@@ -193,12 +194,14 @@ pub(crate) fn run_groups(
         seconds: 0.0,
         settings: options.settings(),
         machine: resume.machine().clone(),
+        placement: None,
         groups: Vec::new(),
         rows: Vec::new(),
         bars: Vec::new(),
     };
     // Measured here once, while nothing else runs.
     clock::rate();
+    let mut watch = Watch::start(options, &known)?;
     let total: Duration = groups.iter().map(|plan| plan.budget).sum();
     let mut before = Duration::ZERO;
     for plan in &groups {
@@ -209,10 +212,15 @@ pub(crate) fn run_groups(
         };
         let clockwork = Clockwork { options, conditions: options.conditions(plan.swapped), known: &known };
         let (group, rows) = match resume.finished(&plan.group.id) {
-            Some(finished) => finished,
+            Some(finished) => {
+                if let Some(watch) = &mut watch {
+                    watch.judge.recall(&finished.0.placements);
+                }
+                finished
+            }
             None => {
                 let began = Instant::now();
-                let (group, rows) = measure(&clockwork, plan, &mut show)?;
+                let (group, rows) = measure(&clockwork, plan, watch.as_mut(), &mut show)?;
                 resume.add(&group, &rows, began.elapsed().as_secs_f64())?;
                 (group, rows)
             }
@@ -227,6 +235,12 @@ pub(crate) fn run_groups(
     let total = total.as_millis() as u64;
     progress(&Progress { done: total, total, label: "done".to_owned() });
     report.seconds = resume.seconds();
+    report.placement = Some(Placements {
+        none: placement::none(options.cpus()).map(str::to_owned),
+        repeated: watch.map_or(0, |watch| watch.judge.repeated),
+        ..Placements::default()
+    });
+    placement::name(&mut report);
     report.bars = bars::bars(&report);
     resume.close()?;
     Ok(report)

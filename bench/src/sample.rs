@@ -2,6 +2,7 @@
 
 use crate::channel::{About, Kind};
 use crate::report::{Figures, Group, Percentiles, Report, Row, SCHEMA, Settings};
+use crate::worker::Outcome;
 use crate::{case::Mode, case::Test};
 
 /// Figures with these medians of rounds, and the rest made to fit.
@@ -29,6 +30,7 @@ pub(crate) fn figures(rounds: &[f64]) -> Figures {
         ns,
         curve: vec![(0.0, middle * 0.9), (50.0, middle), (100.0, middle * 100.0)],
         rounds_ns: rounds.to_vec(),
+        rounds: Vec::new(),
         spread: 0.01,
         ratio_to_floor: Some(1.0),
         ratio_to_ceiling: None,
@@ -45,10 +47,35 @@ pub(crate) fn figures(rounds: &[f64]) -> Figures {
     }
 }
 
+/// What a burst of one operation of this many picoseconds measured.
+pub(crate) fn outcome(ps: u64) -> Outcome {
+    Outcome {
+        elapsed_ps: ps,
+        operations: 1,
+        samples_ps: vec![ps],
+        cpu_ns: [1, 1],
+        peak_rss: [1, 1],
+        shared: [0, 0],
+        context_switches: [0, 0],
+        allocations: None,
+        allocated_bytes: None,
+        parts: Vec::new(),
+        ratios: Vec::new(),
+    }
+}
+
 /// A row of one of Ramway's own.
 pub(crate) fn row(group: &str, name: &str, figures: Figures) -> Row {
     let about = About::new(name, Kind::Ramway, false, "by hand");
-    Row { id: format!("{group}/{name}"), group: group.into(), about, failure: None, figures: Some(figures) }
+    Row {
+        id: format!("{group}/{name}"),
+        group: group.into(),
+        about,
+        failure: None,
+        figures: Some(figures),
+        apart: Vec::new(),
+        mixed: 0,
+    }
 }
 
 /// A report of these rows, with a group for each that they name, its floor `raw-flag`.
@@ -68,10 +95,21 @@ pub(crate) fn report(rows: Vec<Row>) -> Report {
                 floor: Some("raw-flag".into()),
                 ceiling: None,
                 rounds: 5,
+                placements: Vec::new(),
             });
         }
     }
     let settings = Settings { plan: "quick".into(), cpus: [Some(0), Some(1)], realtime: false, only: Vec::new() };
     let machine = crate::machine::Machine::read([0, 1]);
-    Report { schema: SCHEMA, began: 1_700_000_000, seconds: 1.5, settings, machine, groups, rows, bars: Vec::new() }
+    Report {
+        schema: SCHEMA,
+        began: 1_700_000_000,
+        seconds: 1.5,
+        settings,
+        machine,
+        placement: None,
+        groups,
+        rows,
+        bars: Vec::new(),
+    }
 }

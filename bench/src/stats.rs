@@ -18,8 +18,8 @@ pub(crate) struct Series {
     min_ps: f64,
     max_ps: f64,
     sum_ps: f64,
-    /// Nanoseconds of an operation: the median of each round.
-    pub(crate) rounds_ns: Vec<f64>,
+    /// Nanoseconds of an operation: the number of each round and its median, in ascending order.
+    rounds: Vec<(u32, f64)>,
     /// Operations a second in each round.
     rates: Vec<f64>,
     pub(crate) operations: u64,
@@ -34,7 +34,6 @@ pub(crate) struct Series {
     parts: Vec<(String, f64)>,
     /// By name: the value of each round.
     ratios: Vec<(String, Vec<f64>)>,
-    pub(crate) syscalls: Option<Both<f64>>,
 }
 
 impl Series {
@@ -46,7 +45,7 @@ impl Series {
             min_ps: f64::INFINITY,
             max_ps: 0.0,
             sum_ps: 0.0,
-            rounds_ns: Vec::new(),
+            rounds: Vec::new(),
             rates: Vec::new(),
             operations: 0,
             elapsed_ns: 0.0,
@@ -59,12 +58,11 @@ impl Series {
             stalls: 0,
             parts: Vec::new(),
             ratios: Vec::new(),
-            syscalls: None,
         }
     }
 
-    /// Adds a round.
-    pub(crate) fn add(&mut self, burst: &Burst, outcome: &Outcome) {
+    /// Adds a round, later than those that are there.
+    pub(crate) fn add(&mut self, number: u32, burst: &Burst, outcome: &Outcome) {
         let operations = outcome.operations.max(1);
         let whole = outcome.elapsed_ps as f64 / operations as f64;
         let group = f64::from(burst.group.max(1));
@@ -83,7 +81,7 @@ impl Series {
         }
         // A stream's time is that of the whole of it; elsewhere what lies between two operations is no part of them.
         let round = if is_rate(burst.test) { whole } else { median(&mut samples) };
-        self.rounds_ns.push(round / 1000.0);
+        self.rounds.push((number, round / 1000.0));
         self.rates.push(1e12 / whole);
         self.operations += operations;
         self.elapsed_ns += outcome.elapsed_ps as f64 / 1000.0;
@@ -93,28 +91,68 @@ impl Series {
             self.peak_rss[side] = self.peak_rss[side].max(outcome.peak_rss[side]);
             self.shared[side] = self.shared[side].max(outcome.shared[side]);
         }
-        let sum = |(a, b): (Both<u64>, Both<u64>)| [a[0] + b[0], a[1] + b[1]];
-        self.allocations = self.allocations.zip(outcome.allocations).map(sum);
-        self.allocated_bytes = self.allocated_bytes.zip(outcome.allocated_bytes).map(sum);
+        self.allocations = sum(self.allocations, outcome.allocations);
+        self.allocated_bytes = sum(self.allocated_bytes, outcome.allocated_bytes);
         for (name, ps) in &outcome.parts {
-            let ns = *ps as f64 / 1000.0;
-            match self.parts.iter_mut().find(|(known, _)| known == name) {
-                Some((_, sum)) => *sum += ns,
-                None => self.parts.push((name.clone(), ns)),
-            }
+            self.add_part(name, *ps as f64 / 1000.0);
         }
         for (name, ratio) in &outcome.ratios {
-            match self.ratios.iter_mut().find(|(known, _)| known == name) {
-                Some((_, rounds)) => rounds.push(*ratio),
-                None => self.ratios.push((name.clone(), vec![*ratio])),
-            }
+            self.add_ratios(name, &[*ratio]);
         }
+    }
+
+    /// Takes in all rounds of another, of the same row.
+    pub(crate) fn take(&mut self, other: &Self) {
+        // Both have the same bounds.
+        let _ = self.histogram.add(&other.histogram);
+        self.min_ps = self.min_ps.min(other.min_ps);
+        self.max_ps = self.max_ps.max(other.max_ps);
+        self.sum_ps += other.sum_ps;
+        self.rounds.extend(&other.rounds);
+        self.rounds.sort_by_key(|(number, _)| *number);
+        self.rates.extend(&other.rates);
+        self.operations += other.operations;
+        self.elapsed_ns += other.elapsed_ns;
+        for side in 0..2 {
+            self.cpu_ns[side] += other.cpu_ns[side];
+            self.context_switches[side] += other.context_switches[side];
+            self.peak_rss[side] = self.peak_rss[side].max(other.peak_rss[side]);
+            self.shared[side] = self.shared[side].max(other.shared[side]);
+        }
+        self.allocations = sum(self.allocations, other.allocations);
+        self.allocated_bytes = sum(self.allocated_bytes, other.allocated_bytes);
+        self.stalls += other.stalls;
+        for (name, ns) in &other.parts {
+            self.add_part(name, *ns);
+        }
+        for (name, rounds) in &other.ratios {
+            self.add_ratios(name, rounds);
+        }
+    }
+
+    fn add_part(&mut self, name: &str, ns: f64) {
+        match self.parts.iter_mut().find(|(known, _)| known == name) {
+            Some((_, sum)) => *sum += ns,
+            None => self.parts.push((name.to_owned(), ns)),
+        }
+    }
+
+    fn add_ratios(&mut self, name: &str, rounds: &[f64]) {
+        match self.ratios.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => known.extend(rounds),
+            None => self.ratios.push((name.to_owned(), rounds.to_vec())),
+        }
+    }
+
+    /// How many rounds it has.
+    pub(crate) fn rounds(&self) -> usize {
+        self.rounds.len()
     }
 
     /// The median of this row's times divided by another's, within each round, because what disturbs a round disturbs
     /// both.
     pub(crate) fn ratio_to(&self, other: &Self) -> Option<f64> {
-        ratio_of_rounds(&self.rounds_ns, &other.rounds_ns)
+        ratio_of_rounds(self.rounds.iter().copied(), other.rounds.iter().copied())
     }
 
     /// Nanoseconds of an operation, with what lies between two of them.
@@ -128,6 +166,8 @@ impl Series {
         let ops = self.operations.max(1) as f64;
         let per_op = |both: Both<u64>| both.map(|count| count as f64 / ops);
         let bytes = (burst.size + burst.smallest) as f64 / 2.0;
+        let rounds_ns: Vec<f64> = self.rounds.iter().map(|(_, ns)| *ns).collect();
+        let gaps = self.rounds.iter().zip(0..).any(|((number, _), at)| *number != at);
         let carries = burst.size > 0 && !matches!(burst.test, Test::View | Test::RandomRead) && !burst.test.is_pool();
         Figures {
             operations: self.operations,
@@ -136,15 +176,16 @@ impl Series {
             mib_per_s: carries.then_some(ops_per_s * bytes / f64::from(1 << 20)),
             ns: self.percentiles(burst.group.max(1)),
             curve: self.curve(),
-            rounds_ns: self.rounds_ns.clone(),
-            spread: spread(&self.rounds_ns),
+            spread: spread(&rounds_ns),
+            rounds_ns,
+            rounds: if gaps { self.rounds.iter().map(|(number, _)| *number).collect() } else { Vec::new() },
             ratio_to_floor: None,
             ratio_to_ceiling: None,
             cpu_percent: self.cpu_ns.map(|ns| 100.0 * ns as f64 / self.elapsed_ns.max(1.0)),
             peak_rss: self.peak_rss,
             shared: self.shared,
             context_switches: per_op(self.context_switches),
-            syscalls: self.syscalls,
+            syscalls: None,
             allocations: self.allocations.map(per_op),
             allocated_bytes: self.allocated_bytes.map(per_op),
             stalls: self.stalls,
@@ -195,11 +236,28 @@ pub(crate) fn is_rate(test: Test) -> bool {
         || matches!(test, Test::PoolMixed | Test::PoolPipeline | Test::PoolHeld)
 }
 
-/// The median of the ratios within each round; `None` of no round.
-pub(crate) fn ratio_of_rounds(ours: &[f64], theirs: &[f64]) -> Option<f64> {
-    let pairs = ours.iter().zip(theirs);
-    let mut ratios: Vec<f64> = pairs.map(|(a, b)| a / b).filter(|ratio| ratio.is_finite()).collect();
+fn sum(a: Option<Both<u64>>, b: Option<Both<u64>>) -> Option<Both<u64>> {
+    a.zip(b).map(|(a, b)| [a[0] + b[0], a[1] + b[1]])
+}
+
+/// The median of the ratios within each round; `None` of no round that both have.
+pub(crate) fn ratio_of_rounds(
+    ours: impl Iterator<Item = (u32, f64)>,
+    theirs: impl Iterator<Item = (u32, f64)>,
+) -> Option<f64> {
+    let mut ratios = ratios(ours, theirs);
     (!ratios.is_empty()).then(|| median(&mut ratios))
+}
+
+/// The ratio within each round that both have.
+pub(crate) fn ratios(ours: impl Iterator<Item = (u32, f64)>, theirs: impl Iterator<Item = (u32, f64)>) -> Vec<f64> {
+    let mut theirs = theirs.peekable();
+    let ratio = |(number, ns): (u32, f64)| {
+        while theirs.next_if(|(other, _)| *other < number).is_some() {}
+        let (_, other) = theirs.next_if(|(other, _)| *other == number)?;
+        Some(ns / other).filter(|ratio| ratio.is_finite())
+    };
+    ours.filter_map(ratio).collect()
 }
 
 /// Of the values, which it sorts; NaN of none.
@@ -248,7 +306,7 @@ mod tests {
     fn a_percentile_needs_ten_beyond_it() {
         let burst = Burst::new(Test::Rtt, Mode::Spin, 32, 100);
         let mut series = Series::new();
-        series.add(&burst, &outcome((1..=100).map(|n| n * 1_000_000).collect(), 5_050_000_000, 100));
+        series.add(0, &burst, &outcome((1..=100).map(|n| n * 1_000_000).collect(), 5_050_000_000, 100));
         let figures = series.figures(&burst);
         let ns = figures.ns;
         assert_eq!((ns.samples, ns.min, ns.max, ns.mean), (100, 1000.0, 100_000.0, 50_500.0));
@@ -267,7 +325,7 @@ mod tests {
         let burst = Burst { group: 10, ..Burst::new(Test::OneWay, Mode::Each, 1 << 20, 100) };
         let mut series = Series::new();
         // Ten samples of ten messages; the first message's way is in the elapsed time only.
-        series.add(&burst, &outcome(vec![10_000_000; 10], 200_000_000, 100));
+        series.add(0, &burst, &outcome(vec![10_000_000; 10], 200_000_000, 100));
         let figures = series.figures(&burst);
         assert_eq!((figures.rounds_ns.as_slice(), figures.ns.min), ([2000.0].as_slice(), 1000.0));
         assert_eq!((figures.ops_per_s, figures.mib_per_s), (500_000.0, Some(500_000.0)));
@@ -279,7 +337,7 @@ mod tests {
         let mut samples = vec![1_000_000; 99_999];
         samples.push(30_000_000_000);
         let mut series = Series::new();
-        series.add(&burst, &outcome(samples, 1_000_000_000_000, 100_000));
+        series.add(0, &burst, &outcome(samples, 1_000_000_000_000, 100_000));
         let figures = series.figures(&burst);
         assert_eq!(figures.stalls, 1);
         assert!(figures.curve.len() <= 120 && figures.ns.p9999.is_some());
@@ -291,7 +349,9 @@ mod tests {
         let burst = Burst::new(Test::Rtt, Mode::Spin, 32, 1);
         let series = |rounds: [u64; 3]| {
             let mut series = Series::new();
-            rounds.into_iter().for_each(|ns| series.add(&burst, &outcome(vec![ns * 1000], ns * 1000, 1)));
+            for (number, ns) in (0..).zip(rounds) {
+                series.add(number, &burst, &outcome(vec![ns * 1000], ns * 1000, 1));
+            }
             series
         };
         // The machine was four times as slow in the second round, for both.

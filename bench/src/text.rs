@@ -1,7 +1,8 @@
 //! A report as tables for a terminal.
 
 use crate::case::Test;
-use crate::report::{Bar, Figures, Group, Report, Row};
+use crate::placement;
+use crate::report::{Bar, Distance, Figures, Group, Report, Row};
 use crate::stats::is_rate;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::{self, Write};
@@ -15,7 +16,7 @@ struct Column {
 }
 
 /// Left to right.
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [Column; 13] = [
     Column { head: "", goes: 0, cell: |row, _| row.about.name.clone() },
     Column { head: "min", goes: 3, cell: |_, figures| duration(figures.ns.min) },
     Column { head: "p50", goes: 0, cell: |_, figures| duration(figures.ns.p50) },
@@ -28,7 +29,11 @@ const COLUMNS: [Column; 12] = [
     Column { head: "copied", goes: 1, cell: |row, _| if row.about.copied { "yes" } else { "no" }.into() },
     Column { head: "×floor", goes: 7, cell: |_, figures| figures.ratio_to_floor.map_or_else(none, ratio) },
     Column { head: "×ceiling", goes: 1, cell: |_, figures| figures.ratio_to_ceiling.map_or_else(none, ratio) },
+    ROUNDS,
 ];
+
+/// Only where a run has two placements: how many rounds were measured in this one.
+const ROUNDS: Column = Column { head: "rounds", goes: 4, cell: |_, figures| figures.rounds_ns.len().to_string() };
 
 /// What stands where there is nothing to say.
 const NONE: &str = "-";
@@ -55,13 +60,22 @@ impl fmt::Display for Report {
 fn write(out: &mut String, report: &Report, width: usize) -> fmt::Result {
     write_machine(out, report, width)?;
     writeln!(out, "\n{}", wrapped(LEGEND, width))?;
-    let groups: Vec<_> = report.groups.iter().map(|group| (group, rows_of(report, group))).collect();
+    let views = placement::views(report);
+    // Each group once for each placement that it was measured in.
+    let of = |id: &str| {
+        let id = id.to_owned();
+        views.iter().filter_map(move |view| Some((&**view, view.groups.iter().find(|group| group.id == id)?)))
+    };
+    let apart = report.groups.iter().flat_map(|group| of(&group.id));
+    let groups: Vec<_> = apart.map(|(view, group)| (group, rows_of(view, group), placement::heading(view))).collect();
     // The same columns everywhere, so that the eye finds them.
     let narrowest = (0..10).find(|&gone| {
-        groups.iter().all(|(group, rows)| lines(&table(group, rows, gone)).iter().all(|line| wide(line) <= width))
+        groups.iter().all(|(group, rows, heading)| {
+            lines(&table(group, rows, heading.is_some(), gone)).iter().all(|line| wide(line) <= width)
+        })
     });
-    for (group, rows) in &groups {
-        write_group(out, group, rows, narrowest.unwrap_or(9), width)?;
+    for (group, rows, heading) in &groups {
+        write_group(out, group, rows, heading.as_deref(), narrowest.unwrap_or(9), width)?;
     }
     write_bars(out, report, width)
 }
@@ -120,6 +134,9 @@ fn write_machine(out: &mut String, report: &Report, width: usize) -> fmt::Result
         ("ramway", format!("{}{rustc}, {}", machine.ramway, machine.libc)),
         ("run", format!("{plan}; {began}, {:.0} s", report.seconds)),
     ];
+    if let Some(said) = placement::said(report) {
+        lines.insert(2, ("placement", said));
+    }
     let peers = peers(report);
     if !peers.is_empty() {
         lines.push(("peers", peers.join(", ")));
@@ -146,14 +163,22 @@ fn peers(report: &Report) -> Vec<String> {
     peers
 }
 
-fn write_group(out: &mut String, group: &Group, rows: &[&Row], gone: u8, width: usize) -> fmt::Result {
+fn write_group(
+    out: &mut String,
+    group: &Group,
+    rows: &[&Row],
+    placement: Option<&str>,
+    gone: u8,
+    width: usize,
+) -> fmt::Result {
     let rounds = match group.rounds {
         0 => String::new(),
         rounds => format!(" · {rounds} rounds"),
     };
-    writeln!(out, "\n{}", wrapped(&format!("{} · {}{rounds}", group.id, group.title), width))?;
+    let placed = placement.map_or(String::new(), |placement| format!(" · {placement}"));
+    writeln!(out, "\n{}", wrapped(&format!("{} · {}{rounds}{placed}", group.id, group.title), width))?;
     if rows.iter().any(|row| row.figures.is_some()) {
-        for line in lines(&table(group, rows, gone)) {
+        for line in lines(&table(group, rows, placement.is_some(), gone)) {
             writeln!(out, "{line}")?;
         }
     }
@@ -183,10 +208,11 @@ fn write_group(out: &mut String, group: &Group, rows: &[&Row], gone: u8, width: 
 }
 
 /// The rows that have figures, without the columns that go first.
-fn table(group: &Group, rows: &[&Row], gone: u8) -> Table {
+fn table(group: &Group, rows: &[&Row], apart: bool, gone: u8) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let columns: Vec<&Column> = COLUMNS.iter().filter(|column| column.goes == 0 || column.goes > gone).collect();
+    let there = |column: &&Column| (column.goes == 0 || column.goes > gone) && (apart || column.head != ROUNDS.head);
+    let columns: Vec<&Column> = COLUMNS.iter().filter(there).collect();
     table.set_header(columns.iter().map(|column| Cell::new(column.head)));
     for row in rows {
         let Some(figures) = &row.figures else { continue };
@@ -221,13 +247,18 @@ fn write_bars(out: &mut String, report: &Report, width: usize) -> fmt::Result {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(width.min(usize::from(u16::MAX)) as u16);
-    for Bar { what, bar, measured, met } in bars.iter().filter(shown) {
+    let apart = bars.iter().any(|bar| bar.placement.is_some());
+    for Bar { what, bar, measured, met, placement, .. } in bars.iter().filter(shown) {
         let verdict = match met {
             Some(true) => "  met",
             Some(false) => "  MISSED",
             None => "  -",
         };
-        table.add_row([verdict, what, bar, measured]);
+        let mut cells = vec![verdict, what.as_str(), bar.as_str(), measured.as_str()];
+        if apart {
+            cells.insert(1, placement.map_or("", Distance::name));
+        }
+        table.add_row(cells);
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
@@ -350,7 +381,7 @@ mod tests {
         }
         assert!(text.contains("  tachyon: did not build: no clang on the PATH of this machine\n"), "{text}");
         assert!(text.contains("  mutex-ring, both sides together: lock 20.0 ns, copy 3.50 ns\n"), "{text}");
-        assert!(text.contains("Bars: 2 met, 2 missed, "), "{text}");
+        assert!(text.contains("Bars: 2 met, 1 missed, "), "{text}");
         // The fastest comes first.
         let at = |name: &str| text.find(&format!("\n{name}")).expect("a row");
         assert!(at("  raw-flag*") < at("  ring ") && at("  ring ") < at("  tachyon "));

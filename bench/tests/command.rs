@@ -47,6 +47,11 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
+/// How many rounds a row has, with those that were mixed.
+fn rounds(row: &Value) -> usize {
+    row["figures"]["rounds_ns"].as_array().unwrap().len() + row["mixed"].as_u64().unwrap_or(0) as usize
+}
+
 /// The names of the files of the place, without the directory of peers.
 fn files(place: &Place) -> Vec<String> {
     let entries = std::fs::read_dir(&place.files).unwrap();
@@ -80,12 +85,16 @@ fn a_run_becomes_tables_json_and_a_page() {
     assert_eq!(rows, ["rtt-block/futex", "rtt-block/pipe", "rtt-block/tcp"]);
     for row in report["rows"].as_array().unwrap() {
         assert!(row["failure"].is_null(), "{row}");
-        assert!(row["figures"]["rounds_ns"].as_array().unwrap().len() >= 5, "{row}");
+        assert!(rounds(row) >= 5, "{row}");
         assert!(
             row["figures"]["operations"].as_u64().unwrap() > 0 && row["figures"]["ns"]["p50"].as_f64().unwrap() > 0.0
         );
     }
     assert!(!report["bars"].as_array().unwrap().is_empty());
+    // With two processors the placement was looked at, with one there is none.
+    let placement = &report["placement"];
+    assert!(placement["none"].is_string() != !placement["seen"].as_array().unwrap().is_empty(), "{placement}");
+    assert!(text.contains("placement"), "{text}");
     let page = std::fs::read_to_string(&html).unwrap();
     assert!(page.starts_with("<!") && page.contains("rtt-block"), "{}", &page[..page.len().min(200)]);
     assert_eq!(files(&place), ["run.html", "run.json"], "nothing else is left");
@@ -111,7 +120,9 @@ fn where_it_runs_and_how_long_is_said() {
         let output = run(&place, &args);
         assert_done(&output);
         let report = json_of(&output.stdout);
-        assert_eq!(report["rows"][0]["figures"]["rounds_ns"].as_array().unwrap().len(), 5);
+        // Some more where the processors were moved.
+        let measured = report["groups"][0]["rounds"].as_u64().unwrap();
+        assert!(measured >= 5 && rounds(&report["rows"][0]) as u64 == measured, "{report}");
         let groups = report["groups"].as_array().unwrap().iter().map(|group| group["id"].as_str().unwrap().to_owned());
         (report["settings"]["cpus"].clone(), groups.collect::<Vec<_>>())
     };
@@ -335,8 +346,10 @@ fn doctored(place: &Place, report: &Value, mechanism: &str, by: f64) -> String {
 fn a_comparison_tells_slower_from_noise() {
     let place = Place::new();
     let json = path(&place, "run.json");
-    assert_done(&measure(&place, &["--json", &json]));
+    // Of one placement, whatever the machine does meanwhile.
+    assert_done(&measure(&place, &["--json", &json, "--unpinned"]));
     let mut report = json_of(&std::fs::read(&json).unwrap());
+    assert!(report["placement"]["none"].as_str().unwrap().contains("not pinned"));
     // A floor that does not move: 100 ns in every round.
     for row in report["rows"].as_array_mut().unwrap() {
         let rounds = row["figures"]["rounds_ns"].as_array_mut().unwrap();
@@ -399,8 +412,7 @@ fn interrupted_by(number: Signal, expected: Option<i32>) {
     assert_done(&run(&place, &args));
     let report = json_of(&std::fs::read(&json).unwrap());
     assert_eq!(ids(&report), ["rtt-block/pipe", "wake/pipe"]);
-    let rounds = |rows: &Value| rows[0]["figures"]["rounds_ns"].as_array().unwrap().len();
-    assert_eq!(rounds(&report["rows"]), rounds(&kept_rows), "the first group was not measured again");
+    assert_eq!(rounds(&report["rows"][0]), rounds(&kept_rows[0]), "the first group was not measured again");
     let left: Vec<_> = files(&place).into_iter().filter(|name| name.starts_with('.')).collect();
     // A process that is killed cannot remove what is half written.
     assert!(left.len() <= usize::from(number == Signal::KILL), "{left:?}");

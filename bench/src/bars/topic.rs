@@ -1,6 +1,6 @@
 //! What topics, `Select` and inboxes aim at.
 
-use super::{Run, bar, duration, times};
+use super::{Run, bar, duration, times, whole};
 use crate::report::{Bar, Figures};
 
 /// How many messages past an overtaken reader show that none is torn.
@@ -68,7 +68,7 @@ fn lapped(run: &Run<'_>) -> Bar {
         all => Ok((format!("none of {all}"), true)),
     };
     let measured = run.figures("topic-lapped-32", "topic-lossy").and_then(enough);
-    bar("topic: torn or miscounted messages of an overtaken reader", format!("none of {LAPPED}"), measured)
+    whole(bar("topic: torn or miscounted messages of an overtaken reader", format!("none of {LAPPED}"), measured))
 }
 
 /// Processor time of the follower by a bare futex's.

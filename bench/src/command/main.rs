@@ -30,7 +30,11 @@ its own. Mechanisms that are compared are a group: in each round every one of
 them is measured, in another order, so that changes of the machine's speed meet
 all of them alike. The receiver reads every byte. A quick run takes under a minute,
 the usual one a few minutes, --full half an hour or more. Compare ratios within
-one run, not figures of different runs.
+one run, and of different runs only figures of the same placement.
+
+Where a hypervisor moves the two processors, every burst is sorted into near or
+far by the time of a word there and back before and after it; tables, bars and
+--compare take the two apart. A burst that is mixed is repeated, then dropped.
 
 Rows are named GROUP/MECHANISM (rtt-spin/ring); --list has all of them. Times
 are of one operation; rates are operations a second; MiB/s is payload one way;

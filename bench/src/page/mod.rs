@@ -9,7 +9,8 @@ mod words;
 
 use crate::case::Test;
 use crate::channel::{About, Kind};
-use crate::report::Report;
+use crate::placement;
+use crate::report::{Distance, Group, Report};
 use format::{date, duration, escape, script_json};
 use std::fmt::Write;
 
@@ -21,6 +22,8 @@ pub fn html(report: &Report) -> String {
         "took" => duration(report.seconds),
         "settings" => words::settings(&report.settings),
         "machine" => machine(report),
+        "placement" => placed(report),
+        "overview" => overview(report),
         "bars" => bars(report),
         "navigation" => navigation(report),
         "filter" => filter(report),
@@ -59,12 +62,14 @@ fn data(report: &Report) -> String {
         }
     };
     let mut report = report.clone();
-    for figures in report.rows.iter_mut().filter_map(|row| row.figures.as_mut()) {
-        for (percentile, ns) in &mut figures.curve {
-            *percentile = (*percentile * 1e6).round() / 1e6;
-            round(ns);
+    for row in &mut report.rows {
+        for figures in row.figures.iter_mut().chain(row.apart.iter_mut().map(|apart| &mut apart.figures)) {
+            for (percentile, ns) in &mut figures.curve {
+                *percentile = (*percentile * 1e6).round() / 1e6;
+                round(ns);
+            }
+            figures.rounds_ns.iter_mut().for_each(round);
         }
-        figures.rounds_ns.iter_mut().for_each(round);
     }
     serde_json::to_string(&report).expect("a report is JSON")
 }
@@ -152,27 +157,90 @@ fn filter(report: &Report) -> String {
     out
 }
 
-fn groups(report: &Report) -> String {
+/// What the raw flag said about where the two processors were.
+fn placed(report: &Report) -> String {
+    placement::said(report)
+        .map_or(String::new(), |said| format!("<p class=\"quiet\">Placement: {}.</p>", escape(&said)))
+}
+
+/// The charts of all groups, once for each placement.
+fn overview(report: &Report) -> String {
     let mut out = String::new();
-    for group in &report.groups {
+    for view in placement::views(report) {
+        let (heading, attribute) = match (placement::of_two(&view), placement::seen(report).len()) {
+            (Some(seen), 2..) => (placement::heading(&view), placement_attribute(seen.placement)),
+            // Of what was measured without the flag there is nothing to draw here.
+            (None, 2..) => continue,
+            _ => (None, String::new()),
+        };
+        let heading = heading.map_or(String::new(), |text| format!("<h3 class=\"placement\">{}</h3>", sentence(&text)));
+        let chart = |kind: &str| format!("<div class=\"chart\" data-chart=\"{kind}\"{attribute}></div>");
         let _ = write!(
             out,
-            "<section class=\"group\" id=\"{anchor}\" aria-labelledby=\"{anchor}-h\"><h2 id=\"{anchor}-h\">{title}</h2>\
-             <p>{sentence}</p><p class=\"quiet\">{around}</p>{table}{parts}{ratios}{chart}</section>",
-            anchor = anchor(&group.id),
-            title = escape(&group.title),
-            sentence = escape(&words::sentence(group)),
-            around = words::circumstances(group),
-            table = table::group(report, group),
-            parts = table::parts(report, group),
-            ratios = table::ratios(report, group),
-            // The time of a wait is what was asked for: no distribution of the mechanism's.
-            chart = if matches!(group.test, Test::Idle | Test::PoolHeld) {
-                String::new()
-            } else {
-                format!("<div class=\"chart\" data-chart=\"latency\" data-group=\"{}\"></div>", escape(&group.id))
-            },
+            "{heading}{}<div class=\"pair\">{}{}</div>{}",
+            chart("throughput"),
+            chart("floor"),
+            chart("ceiling"),
+            chart("access")
         );
     }
     out
+}
+
+fn placement_attribute(placement: Distance) -> String {
+    format!(" data-placement=\"{}\"", placement.name())
+}
+
+/// As the beginning of a line.
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_uppercase().collect::<String>());
+    escape(&format!("{}{}", first.unwrap_or_default(), chars.as_str()))
+}
+
+fn groups(report: &Report) -> String {
+    let views = placement::views(report);
+    let mut out = String::new();
+    for group in &report.groups {
+        let anchor = anchor(&group.id);
+        let _ = write!(
+            out,
+            "<section class=\"group\" id=\"{anchor}\" aria-labelledby=\"{anchor}-h\"><h2 id=\"{anchor}-h\">{title}</h2>\
+             <p>{about}</p><p class=\"quiet\">{around}</p>",
+            title = escape(&group.title),
+            about = escape(&words::sentence(group)),
+            around = words::circumstances(group),
+        );
+        for view in &views {
+            if view.groups.iter().any(|one| one.id == group.id) {
+                write_view(&mut out, view, group);
+            }
+        }
+        out.push_str("</section>");
+    }
+    out
+}
+
+/// A group in one placement.
+fn write_view(out: &mut String, view: &Report, group: &Group) {
+    let heading = placement::heading(view);
+    let titled = match &heading {
+        Some(heading) => Group { title: format!("{}, {heading}", group.title), ..group.clone() },
+        None => group.clone(),
+    };
+    if let Some(heading) = heading {
+        let _ = write!(out, "<h3 class=\"placement\">{}</h3>", sentence(&heading));
+    }
+    let attribute = placement::of_two(view).map_or(String::new(), |seen| placement_attribute(seen.placement));
+    out.push_str(&table::group(view, &titled));
+    out.push_str(&table::parts(view, &titled));
+    out.push_str(&table::ratios(view, &titled));
+    // The time of a wait is what was asked for: no distribution of the mechanism's.
+    if !matches!(group.test, Test::Idle | Test::PoolHeld) {
+        let _ = write!(
+            out,
+            "<div class=\"chart\" data-chart=\"latency\" data-group=\"{}\"{attribute}></div>",
+            escape(&group.id)
+        );
+    }
 }

@@ -14,7 +14,16 @@ const boxes = all("#filter input");
 const order = boxes.map((box) => box.value);
 const chosen = new Set(order);
 const kinds = new Map(report.rows.map((row) => [row.name, row.kind]));
-const rowsOf = (group) => report.rows.filter((row) => row.group === group.id && row.figures);
+// The figures of a row in one of two placements, if it has them; without a placement those that it has.
+const two = (report.placement?.seen ?? []).length > 1;
+const placed = new Map(report.groups.map((group) => [group.id, (group.placements ?? []).map((seen) => seen.placement)]));
+function figuresIn(row, placement) {
+  if (!two || !placement || !row.figures) return row.figures;
+  const of = placed.get(row.group);
+  if (of.length > 1) return (row.apart ?? []).find((apart) => apart.placement === placement)?.figures ?? null;
+  return of[0] === placement ? row.figures : null;
+}
+const rowsOf = (group, placement) => report.rows.filter((row) => row.group === group.id).map((row) => ({ ...row, figures: figuresIn(row, placement) })).filter((row) => row.figures);
 const looks = dress();
 
 // Numbers for people, as the tables have them.
@@ -64,7 +73,7 @@ function dress() {
 // Percentiles as HdrHistogram draws them: each nine as far from the one before.
 function latency(box) {
   const group = report.groups.find((group) => group.id === box.dataset.group);
-  const rows = rowsOf(group).filter((row) => row.figures.curve.length > 2).sort((a, b) => a.figures.ns.p50 - b.figures.ns.p50);
+  const rows = rowsOf(group, box.dataset.placement).filter((row) => row.figures.curve.length > 2).sort((a, b) => a.figures.ns.p50 - b.figures.ns.p50);
   if (!rows.length) return;
   // 100 % would lie at infinity: the longest is drawn where its share of the samples is.
   const place = (percentile, samples) => 100 / Math.max(100 - percentile, 100 / Math.max(samples, 2));
@@ -106,21 +115,22 @@ function choice(title, name, options, value, change) {
 
 // Rate against message size, over the groups that differ in nothing else.
 function throughput(box) {
-  const groups = (mode) => report.groups.filter((group) => group.test === "one-way" && group.mode === mode && new RegExp(`^one-way-\\d+[KMG]?-${mode}$`).test(group.id)).sort((a, b) => a.size - b.size);
+  const placement = box.dataset.placement;
+  const groups = (mode) => report.groups.filter((group) => group.test === "one-way" && group.mode === mode && rowsOf(group, placement).length && new RegExp(`^one-way-\\d+[KMG]?-${mode}$`).test(group.id)).sort((a, b) => a.size - b.size);
   const modes = [["each", "one by one"], ["batch", "in batches"]].filter(([mode]) => groups(mode).length > 1);
   if (!modes.length) return;
   let mode = modes[0][0], what = "ops", chart;
   const build = () => {
     const of = groups(mode), xs = of.map((group) => group.size);
-    const rows = of.map(rowsOf);
+    const rows = of.map((group) => rowsOf(group, placement));
     const value = { ops: (f) => f.ops_per_s, mib: (f) => f.mib_per_s }[what];
     const best = (name) => Math.max(...rows.map((list) => { const row = list.find((row) => row.name === name); return row ? value(row.figures) / Math.max(...list.map((row) => value(row.figures) ?? 0)) : 0; }));
     const names = order.filter((name) => best(name) > 0).sort((a, b) => best(b) - best(a));
     const series = new Map(names.map((name) => [name, rows.map((list) => { const row = list.find((row) => row.name === name); return row ? value(row.figures) : null; })]));
     const controls = element("div", { class: "switches" });
     const set = (change) => { change(); const old = chart; chart = build(); charts.splice(charts.indexOf(old), 1); chart.off = new Set([...old.off].filter((name) => names.includes(name))); chart.update(); };
-    controls.append(choice("Show", "what", [["ops", "messages/s"], ["mib", "MiB/s"]], what, (key) => set(() => { what = key; })));
-    if (modes.length > 1) controls.append(choice("Published", "mode", modes, mode, (key) => set(() => { mode = key; })));
+    controls.append(choice("Show", `what${placement ?? ""}`, [["ops", "messages/s"], ["mib", "MiB/s"]], what, (key) => set(() => { what = key; })));
+    if (modes.length > 1) controls.append(choice("Published", `mode${placement ?? ""}`, modes, mode, (key) => set(() => { mode = key; })));
     const made = new Chart(box, {
       title: "Throughput against message size", controls: [controls], names, xs, series, xTicks: xs, xRange: [xs[0] / 1.5, xs[xs.length - 1] * 1.5],
       xLabel: size, xText: size, xTitle: "message size", yText: what === "ops" ? rate : mib, yStep: what === "ops" ? 1000 : 1024, yTitle: what === "ops" ? "messages per second" : "payload",
@@ -135,10 +145,11 @@ function throughput(box) {
 
 // One line per group, one marker per mechanism.
 function dots(box, groups, value, spec) {
-  groups = groups.filter((group) => rowsOf(group).some((row) => value(row.figures, group) > 0));
+  const { placement } = box.dataset;
+  groups = groups.filter((group) => rowsOf(group, placement).some((row) => value(row.figures, group) > 0));
   if (!groups.length) return;
-  const names = order.filter((name) => groups.some((group) => rowsOf(group).some((row) => row.name === name && value(row.figures, group) > 0)));
-  const at = (name, group) => { const row = rowsOf(group).find((row) => row.name === name); const v = row && value(row.figures, group); return v > 0 ? v : null; };
+  const names = order.filter((name) => groups.some((group) => rowsOf(group, placement).some((row) => row.name === name && value(row.figures, group) > 0)));
+  const at = (name, group) => { const row = rowsOf(group, placement).find((row) => row.name === name); const v = row && value(row.figures, group); return v > 0 ? v : null; };
   new Chart(box, {
     names, xs: [...groups.keys()], series: new Map(names.map((name) => [name, groups.map((group) => at(name, group))])),
     xTicks: [...groups.keys()], xRange: [-.6, groups.length - .4], xLabel: (i) => groups[i]?.id ?? "", xText: (i) => groups[i].title,
@@ -158,7 +169,7 @@ const makers = {
     title: "Rate, relative to the ceiling", note: "1 × is the most this machine can carry; further right is faster.", yText: times, yTitle: "share of the ceiling's rate", reference: 1, descending: true,
   }),
   access: (box) => dots(box, report.groups.filter(access), (f, group) => {
-    const floor = rowsOf(group).find((row) => row.name === group.floor);
+    const floor = rowsOf(group, box.dataset.placement).find((row) => row.name === group.floor);
     return f.ratio_to_floor ?? (floor && f.ns.p50 / floor.figures.ns.p50);
   }, {
     title: "Region access, relative to private memory", note: "The time of the same loop: at 1 × the mapping costs nothing; further left is faster.", yText: times, yTitle: "times as long", reference: 1,

@@ -55,7 +55,7 @@ impl Column {
 
 const BOTH: &str = "Sender / receiver; sorted by the sum.";
 
-static COLUMNS: [Column; 22] = [
+static COLUMNS: [Column; 23] = [
     column("min", "min", "The shortest.", |f| time(Some(f.ns.min))).main(),
     column("mean", "mean", "The arithmetic mean.", |f| time(Some(f.ns.mean))),
     column("p50", "p50", "The median.", |f| time(Some(f.ns.p50))).main(),
@@ -97,6 +97,9 @@ static COLUMNS: [Column; 22] = [
     .optional(),
     column("stalls", "stalls", "Operations that took longer than 20 ms.", |f| {
         quantity(f.stalls as f64, (f.stalls.to_string(), ""))
+    }),
+    column("rounds", "rounds", "How many rounds were measured, in this placement.", |f| {
+        quantity(f.rounds_ns.len() as f64, (f.rounds_ns.len().to_string(), ""))
     }),
     column("spread", "spread", "Half the distance between the quartiles of the rounds' medians: the noise.", |f| {
         quantity(f.spread, (digits(f.spread * 100.0), "%"))
@@ -376,7 +379,7 @@ pub(super) fn bars(report: &Report) -> String {
             out,
             "<tr><td class=\"{class}\"><span aria-hidden=\"true\">{mark}</span> {text}</td><th scope=\"row\">{}</th>\
              <td>{}</td><td>{}</td></tr>",
-            escape(&bar.what),
+            escape(&bar.placement.map_or(bar.what.clone(), |placement| format!("{} ({})", bar.what, placement.name()))),
             escape(&bar.bar),
             escape(&bar.measured)
         );

@@ -76,7 +76,8 @@ fn figures_are_complete_and_are_json() {
     let ring = report.rows.iter().find(|row| row.about.name == "ring").and_then(|row| row.figures.as_ref());
     let ring = ring.expect("figures");
     assert!(ring.ratio_to_floor.is_some_and(|ratio| ratio > 0.0));
-    assert!(ring.rounds_ns.len() >= 5 && ring.rounds_ns.len() == report.groups[0].rounds as usize);
+    assert!(report.groups[0].rounds >= 5 && report.seconds > 0.0);
+    every_round_is_somewhere(&report);
     assert!(ring.curve.len() <= 120 && ring.curve.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1));
     assert!(ring.ns.min <= ring.ns.p50 && ring.ns.p50 <= ring.ns.max && ring.ns.mean > 0.0);
     assert!(ring.cpu_percent.iter().all(|&percent| percent > 0.0));
@@ -86,6 +87,109 @@ fn figures_are_complete_and_are_json() {
     assert_eq!(ring.allocations, Some([0.0; 2]));
     if let Some(calls) = ring.syscalls {
         assert!(calls.iter().all(|&calls| calls < 0.5), "{calls:?}");
+    }
+}
+
+/// Each round of each row is in its figures, or was mixed; and where there are two placements, in one of them.
+fn every_round_is_somewhere(report: &Report) {
+    for row in &report.rows {
+        let group = report.groups.iter().find(|group| group.id == row.group).expect("its group");
+        let figures = row.figures.as_ref().expect("figures");
+        assert_eq!(figures.rounds_ns.len() + row.mixed as usize, group.rounds as usize, "{row:?}");
+        assert_eq!(figures.by_round().count(), figures.rounds_ns.len());
+        if group.placements.len() > 1 {
+            let apart: usize = row.apart.iter().map(|apart| apart.figures.rounds_ns.len()).sum();
+            assert_eq!(apart, figures.rounds_ns.len(), "{row:?}");
+        } else {
+            assert!(row.apart.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_run_says_where_its_processors_were() {
+    let _alone = alone();
+    let groups = || groups(&["rtt-spin"], &["raw-flag", "ring"]);
+    let report = run_groups(&Options::quick(), groups(), &mut |_| {}).expect("run");
+    let placement = report.placement.as_ref().expect("it looked");
+    if machine::allowed().len() > 1 {
+        assert!(placement.none.is_none() && !report.groups[0].placements.is_empty(), "{placement:?}");
+        assert!(placement.seen.iter().all(|seen| seen.flag_ns > 0.0 && seen.probes > 0), "{placement:?}");
+    } else {
+        assert!(placement.none.as_ref().is_some_and(|why| why.contains("one processor")), "{placement:?}");
+    }
+    every_round_is_somewhere(&report);
+    let mut options = Options::quick();
+    options.placement = Placement::Unpinned;
+    let report = run_groups(&options, groups(), &mut |_| {}).expect("run");
+    let placement = report.placement.as_ref().expect("it says why not");
+    assert!(placement.seen.is_empty() && placement.none.as_ref().is_some_and(|why| why.contains("not pinned")));
+    assert!(report.groups[0].placements.is_empty());
+    every_round_is_somewhere(&report);
+}
+
+/// A group that is really measured, between flags that are made up.
+fn moved_by(flags: impl FnMut() -> f64 + 'static) -> (Group, Vec<Row>, u64) {
+    let mut flags = flags;
+    let mut options = Options::quick();
+    options.rounds = Some(8);
+    let known = programs::all(None).expect("programs");
+    let clockwork = rounds::Clockwork { options: &options, conditions: options.conditions(false), known: &known };
+    let mut watch = crate::placement::Watch::new(move || Ok(flags()));
+    let plan = groups(&["rtt-spin"], &["raw-flag", "ring"]).remove(0);
+    let (group, rows) = rounds::measure(&clockwork, &plan, Some(&mut watch), &mut |_, _| {}).expect("measured");
+    (group, rows, watch.judge.repeated)
+}
+
+#[test]
+fn a_group_that_is_moved_has_both_placements() {
+    let _alone = alone();
+    // Far for the first half, from the middle of a burst on near; rounds of two rows take three flags.
+    let mut count = 0;
+    let (group, rows, repeated) = moved_by(move || {
+        count += 1;
+        if count <= 13 { 500.0 } else { 110.0 }
+    });
+    let seen: Vec<_> = group.placements.iter().map(|seen| (seen.placement, seen.flag_ns)).collect();
+    assert_eq!(seen, [(Distance::Near, 110.0), (Distance::Far, 500.0)]);
+    // The one between two flags that differ was measured again at once.
+    assert_eq!((repeated, group.rounds), (1, 8));
+    for row in &rows {
+        let numbers: Vec<Vec<u32>> =
+            row.apart.iter().map(|apart| apart.figures.by_round().map(|(n, _)| n).collect()).collect();
+        assert_eq!((row.mixed, numbers), (0, vec![vec![4, 5, 6, 7], vec![0, 1, 2, 3]]), "{row:?}");
+        let ring = row.about.name == "ring";
+        assert_eq!(row.apart.iter().all(|apart| apart.figures.ratio_to_floor.is_some()), ring);
+    }
+}
+
+#[test]
+fn a_row_that_is_moved_all_the_time_says_so() {
+    let _alone = alone();
+    let mut count = 0;
+    let (group, rows, repeated) = moved_by(move || {
+        count += 1;
+        if count % 2 == 0 { 500.0 } else { 110.0 }
+    });
+    // Not for ever: so many more rounds than planned, and each burst so often again.
+    assert_eq!((group.rounds, repeated), (3 * 8, 3 * 8 * 2 * 2));
+    for row in rows {
+        assert!(row.failure.as_ref().is_some_and(|why| why.contains("no clean burst in 24 rounds")), "{row:?}");
+        assert_eq!((row.mixed, row.figures.is_none()), (24, true));
+    }
+}
+
+#[test]
+fn a_flag_without_a_gap_drops_nothing() {
+    let _alone = alone();
+    let mut flag = 100.0;
+    let (group, rows, _) = moved_by(move || {
+        flag = if flag > 480.0 { 100.0 } else { flag * 1.1 };
+        flag
+    });
+    assert_eq!((group.rounds, group.placements.len()), (8, 1));
+    for row in rows {
+        assert_eq!((row.mixed, row.figures.map(|figures| figures.rounds_ns.len())), (0, Some(8)));
     }
 }
 
