@@ -1,4 +1,4 @@
-//! What a call allocates: the copy of its reply, and nothing else.
+//! What a call allocates: the copy of a long reply, and nothing else.
 
 mod support;
 
@@ -53,25 +53,27 @@ fn of(rounds: u64, mut round: impl FnMut()) -> u64 {
 }
 
 #[test]
-fn a_call_allocates_the_copy_of_its_reply_alone() {
+fn a_call_allocates_the_copy_of_a_long_reply_alone() {
     let dir = Dir::new();
     let path = dir.at("rpc.sock");
     let listener = Server::listener(&path, 1 << 16, 64);
     let server = std::thread::spawn(move || Server::accept(&listener).echo());
     let mut client = Client::connect(&path).unwrap();
     let late = CallOptions::new().timeout(Duration::from_secs(3600)).meta(b"trace");
-    assert_eq!(of(5000, || drop(client.call(1, b"body").unwrap())), 1);
+    assert_eq!(of(5000, || drop(client.call(1, b"body").unwrap())), 0);
     assert_eq!(of(5000, || drop(client.call(1, b"").unwrap())), 0);
-    assert_eq!(of(5000, || drop(client.call_with(1, b"body", &late).unwrap())), 1);
-    assert_eq!(
-        of(500, || {
-            let calls = [b"one", b"two"].map(|body| client.start_with(1, body, &late).unwrap());
-            for call in calls {
-                call.wait(&mut client).unwrap();
-            }
-        }),
-        2
-    );
+    assert_eq!(of(5000, || drop(client.call_with(1, b"body", &late).unwrap())), 0);
+    for (body, allocations) in [(&[1; 32][..], 0), (&[1; 100], 1)] {
+        assert_eq!(of(500, || drop(client.call(1, body).unwrap())), allocations);
+        assert_eq!(
+            of(500, || {
+                for call in [body; 2].map(|body| client.start_with(1, body, &late).unwrap()) {
+                    call.wait(&mut client).unwrap();
+                }
+            }),
+            2 * allocations
+        );
+    }
     drop(client);
     server.join().unwrap();
 }

@@ -44,7 +44,7 @@ pub struct ramway_rpc_reply {
 /// What a reply's pointers lead into.
 #[derive(Debug)]
 enum Owner {
-    Reply(#[allow(dead_code, reason = "it is kept for its memory")] Reply),
+    Reply(Reply),
     Text(#[allow(dead_code, reason = "it is kept for its memory")] CString),
 }
 
@@ -71,7 +71,9 @@ impl ramway_rpc_reply {
     }
 
     pub(crate) fn of_reply(reply: Reply, more: bool) -> Self {
-        // What a reply's pointers lead to does not move with it.
+        let owner = Box::into_raw(Box::new(Owner::Reply(reply)));
+        // SAFETY: made above. A short reply's bytes are in it: so the pointers are taken where it stays.
+        let Owner::Reply(reply) = (unsafe { &*owner }) else { unreachable!("made above") };
         let (body, meta) = (reply.body(), reply.meta());
         Self {
             body: body.as_ptr().cast(),
@@ -80,7 +82,7 @@ impl ramway_rpc_reply {
             meta_len: meta.len(),
             status: Status::Ok as u32,
             more,
-            owner: Box::into_raw(Box::new(Owner::Reply(reply))).cast(),
+            owner: owner.cast(),
             ..Self::empty()
         }
     }

@@ -54,10 +54,14 @@ pub(crate) struct Parts {
 }
 
 /// The length of a payload, and where its body begins; `None`: no payload is that long.
+#[inline]
 pub(crate) fn payload_len(meta: usize, body: usize) -> Option<(usize, usize)> {
-    let start = meta.checked_add(RPC_HEADER)?.checked_next_multiple_of(RPC_HEADER)?;
+    // The header, and the metadata rounded up to a multiple of its length.
+    let start = meta.checked_add(2 * RPC_HEADER - 1)? & !(RPC_HEADER - 1);
     Some((start.checked_add(body)?, start))
 }
+
+const _: () = assert!(RPC_HEADER.is_power_of_two());
 
 fn put(header: &mut [u8; RPC_HEADER], at: usize, value: u32) {
     header[at..at + 4].copy_from_slice(&value.to_le_bytes());
@@ -79,6 +83,7 @@ impl CallHeader {
     }
 
     /// Of a payload of `len` bytes that begins with these; `None`: no correct client sends it.
+    #[inline]
     pub(crate) fn decode(header: &[u8; RPC_HEADER], len: usize) -> Option<(Self, Parts)> {
         let call = Self {
             timeout_us: get(header, CALL_OFF_TIMEOUT_US),
@@ -101,6 +106,7 @@ impl ReplyHeader {
     }
 
     /// Of a payload of `len` bytes that begins with these; `None`: no correct server sends it.
+    #[inline]
     pub(crate) fn decode(header: &[u8; RPC_HEADER], len: usize) -> Option<(Self, Parts)> {
         let status = Status::from_code(get(header, REPLY_OFF_STATUS))?;
         let (flags, code) = (get(header, REPLY_OFF_FLAGS), get(header, REPLY_OFF_CODE));
@@ -113,6 +119,7 @@ impl ReplyHeader {
     }
 }
 
+#[inline]
 fn parts(meta_len: u32, len: usize) -> Option<Parts> {
     let (start, _) = payload_len(meta_len as usize, 0)?;
     (start <= len).then(|| Parts { meta: RPC_HEADER..RPC_HEADER + meta_len as usize, body: start..len })

@@ -4,6 +4,8 @@
 //! What goes over the bus is described in `docs/ABI.md`, section 20.
 
 mod client;
+#[cfg(test)]
+mod cost;
 mod frame;
 mod server;
 mod status;

@@ -53,6 +53,10 @@ impl State {
     /// Sends what is due, as far as there is room.
     pub(crate) fn send_due(&mut self) {
         let Some(tx) = &mut self.tx else { return };
+        if !self.ledger.may_be_due() {
+            self.blocked = None;
+            return;
+        }
         self.blocked = match pump::flush(&mut self.ledger, tx) {
             Ok(Flushed::All | Flushed::Gone) => None,
             Ok(Flushed::Blocked(len)) => Some(len),

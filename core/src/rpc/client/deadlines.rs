@@ -31,6 +31,7 @@ impl Deadlines {
         self.live -= 1;
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.live == 0
     }
@@ -50,8 +51,9 @@ impl Deadlines {
     }
 
     /// When the first time-out is due.
+    #[inline]
     pub(super) fn first(&mut self, is_live: impl Fn(u64) -> bool) -> Option<Instant> {
-        if self.live == 0 {
+        if self.live == 0 && !self.heap.is_empty() {
             self.heap.clear();
         }
         while let Some(Reverse((at, call))) = self.heap.peek() {

@@ -4,11 +4,13 @@
 //! A call has two ends. On the wire it ends with its final REPLY (or was never sent); for its owner it ends when the owner
 //! has taken the outcome, or let go of the call. Its place here is free when both have come.
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+pub(crate) use super::call::Queued;
+use super::call::{Call, Wire};
 use super::deadlines::Deadlines;
+use super::ids::Ids;
 use super::reply::Reply;
 use crate::rpc::frame::ReplyHeader;
 use crate::rpc::{CallError, CallResult, Status};
@@ -50,83 +52,9 @@ pub(crate) enum Due {
     },
 }
 
-/// A call that waits to be sent.
-#[derive(Debug)]
-pub(crate) struct Queued {
-    pub(crate) method: u32,
-    pub(crate) meta_len: usize,
-    /// Of its payload what follows the header.
-    pub(crate) rest: Vec<u8>,
-}
-
 /// Something that no correct server sends.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wrong(pub(crate) &'static str);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wire {
-    Free,
-    Queued,
-    /// Published, without a final REPLY.
-    Sent,
-    /// Has its final REPLY, was never sent, or the connection is over.
-    Done,
-}
-
-#[derive(Debug)]
-struct Call {
-    /// How often this place was used before.
-    uses: u32,
-    wire: Wire,
-    /// Somebody may still ask for what came of it.
-    owned: bool,
-    /// An outcome is kept, or was.
-    decided: bool,
-    cancel_owed: bool,
-    /// In `owed`.
-    is_in_owed: bool,
-    /// In `changed`.
-    is_in_changed: bool,
-    /// The `tag` of its frames, once sent.
-    id: u64,
-    /// 0: one reply.
-    window: u32,
-    /// Elements that the server may still send: never more than `window`.
-    credit: u32,
-    /// Elements that were taken and not granted again.
-    taken: u32,
-    credit_owed: u32,
-    deadline: Option<Instant>,
-    queued: Option<Box<Queued>>,
-    elements: VecDeque<(Reply, usize)>,
-    outcome: Option<CallResult<Reply>>,
-    /// Bytes of the outcome among `buffered`.
-    outcome_len: usize,
-}
-
-impl Call {
-    fn free(uses: u32) -> Self {
-        Self {
-            uses,
-            wire: Wire::Free,
-            owned: false,
-            decided: false,
-            cancel_owed: false,
-            is_in_owed: false,
-            is_in_changed: false,
-            id: 0,
-            window: 0,
-            credit: 0,
-            taken: 0,
-            credit_owed: 0,
-            deadline: None,
-            queued: None,
-            elements: VecDeque::new(),
-            outcome: None,
-            outcome_len: 0,
-        }
-    }
-}
 
 /// How the connection ended.
 #[derive(Debug)]
@@ -134,27 +62,6 @@ struct Over {
     kind: ErrorKind,
     text: String,
 }
-
-/// Ids are counted up by this side, and the server only names those that are there: nothing to defend against.
-#[derive(Default)]
-pub(crate) struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only ids are hashed");
-    }
-
-    fn write_u64(&mut self, id: u64) {
-        // Fibonacci hashing: the table looks at the highest bits and at the lowest.
-        self.0 = id.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_right(32);
-    }
-}
-
-type ById = HashMap<u64, u32, BuildHasherDefault<IdHasher>>;
 
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -165,7 +72,7 @@ pub(crate) struct Ledger {
     calls: Vec<Call>,
     free: Vec<u32>,
     /// Those in flight.
-    by_id: ById,
+    by_id: Ids,
     /// Of the last CALL.
     last_id: u64,
     queue: VecDeque<Number>,
@@ -192,7 +99,7 @@ impl Ledger {
             buffered: 0,
             calls: Vec::new(),
             free: Vec::new(),
-            by_id: ById::default(),
+            by_id: Ids::default(),
             last_id: 0,
             queue: VecDeque::new(),
             withdrawn: 0,
@@ -228,38 +135,69 @@ impl Ledger {
         self.max_in_flight
     }
 
+    #[inline]
     pub(crate) fn has_room(&self) -> bool {
         self.by_id.len() < self.max_in_flight as usize
     }
 
     /// Whether a new call goes before nothing else, and has a place.
+    #[inline]
     pub(crate) fn sends_at_once(&self) -> bool {
         self.has_room() && self.owed.is_empty() && self.queue.len() == self.withdrawn
     }
 
+    /// Whether there may be something to be written.
+    #[inline]
+    pub(crate) fn may_be_due(&self) -> bool {
+        !self.owed.is_empty() || !self.queue.is_empty()
+    }
+
+    /// Whether no call is queued or in flight, and nothing is owed: the next frame from the server is then for the next call.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.by_id.len() == 0 && !self.may_be_due()
+    }
+
+    /// Whether a reply of `len` bytes may be kept.
+    #[inline]
+    pub(super) fn may_keep(&self, len: usize) -> bool {
+        self.buffered.checked_add(len).is_some_and(|sum| sum <= self.max_buffered)
+    }
+
     /// The id of the next CALL.
+    #[inline]
     pub(crate) fn next_id(&self) -> u64 {
         self.last_id + 1
     }
 
+    #[inline]
     fn get(&self, number: Number) -> Option<&Call> {
         self.calls.get(place(number)).filter(|call| call.uses == (number >> 32) as u32 && call.wire != Wire::Free)
     }
 
+    #[inline]
     fn get_mut(&mut self, number: Number) -> Option<&mut Call> {
         self.calls.get_mut(place(number)).filter(|call| call.uses == (number >> 32) as u32 && call.wire != Wire::Free)
     }
 
+    #[inline]
     fn number_at(&self, at: u32) -> Number {
         u64::from(self.calls[at as usize].uses) << 32 | u64::from(at)
     }
 
+    #[cold]
+    fn another_place(&mut self) -> u32 {
+        let at = u32::try_from(self.calls.len()).expect("fewer than 2^32 calls fit into memory");
+        self.calls.push(Call::free(1));
+        at
+    }
+
+    #[inline]
     fn add(&mut self, window: u32, wire: Wire) -> Number {
-        let at = self.free.pop().unwrap_or_else(|| {
-            let at = u32::try_from(self.calls.len()).expect("fewer than 2^32 calls fit into memory");
-            self.calls.push(Call::free(1));
-            at
-        });
+        let at = match self.free.pop() {
+            Some(at) => at,
+            None => self.another_place(),
+        };
         let call = &mut self.calls[at as usize];
         call.wire = wire;
         call.owned = true;
@@ -269,14 +207,31 @@ impl Ledger {
     }
 
     /// A CALL with [`next_id`](Self::next_id) was published.
+    #[inline]
     pub(crate) fn sent(&mut self, window: u32) -> Number {
+        self.last_id += 1;
+        self.sent_last(window)
+    }
+
+    /// The same of a call that nothing is known of here but its id, which was the last one: see [`sent_alone`](Self::sent_alone).
+    #[inline]
+    pub(super) fn sent_last(&mut self, window: u32) -> Number {
         let number = self.add(window, Wire::Sent);
         self.publish(number);
         number
     }
 
-    fn publish(&mut self, number: Number) {
+    /// A CALL with [`next_id`](Self::next_id) was published while nothing else was under way. Gives its id. Nothing is known of it here
+    /// before [`sent_last`](Self::sent_last); until then only its final REPLY may be received, by who calls this.
+    #[inline]
+    pub(super) fn sent_alone(&mut self) -> u64 {
+        debug_assert!(self.is_idle());
         self.last_id += 1;
+        self.last_id
+    }
+
+    #[inline]
+    fn publish(&mut self, number: Number) {
         let id = self.last_id;
         let call = &mut self.calls[place(number)];
         call.wire = Wire::Sent;
@@ -368,11 +323,13 @@ impl Ledger {
     pub(crate) fn queued_was_sent(&mut self) {
         if let Some(number) = self.queue.pop_front() {
             self.calls[place(number)].queued = None;
+            self.last_id += 1;
             self.publish(number);
         }
     }
 
     /// A REPLY was received. `len` is its payload's length; `copy` copies metadata and body.
+    #[inline]
     pub(crate) fn reply(
         &mut self,
         id: u64,
@@ -381,14 +338,7 @@ impl Ledger {
         len: usize,
         copy: impl FnOnce() -> Reply,
     ) -> Result<(), Wrong> {
-        let Some(&at) = self.by_id.get(&id) else {
-            let never = id == 0 || id > self.last_id;
-            return Err(Wrong(if never {
-                "a reply to a call that was not made"
-            } else {
-                "a reply to a call that has ended"
-            }));
-        };
+        let Some(at) = self.by_id.get(id) else { return Err(self.no_such_reply(id)) };
         let (number, call) = (self.number_at(at), &mut self.calls[at as usize]);
         if header.element {
             if call.window == 0 {
@@ -399,7 +349,7 @@ impl Ledger {
             if call.window != 0 && header.status == Status::Ok && has_body {
                 return Err(Wrong("the end of a stream with a body"));
             }
-            self.by_id.remove(&id);
+            self.by_id.remove(id);
             call.wire = Wire::Done;
             call.cancel_owed = false;
             call.credit_owed = 0;
@@ -410,32 +360,52 @@ impl Ledger {
             }
             return Ok(());
         }
-        if self.buffered.checked_add(len).is_none_or(|sum| sum > self.max_buffered) {
-            let text = format!(
-                "a reply of {len} bytes, with {} bytes of replies that were not taken: more than {} in all (`max_buffered`)",
-                self.buffered, self.max_buffered
-            );
-            self.decide(number, Err(CallError::of_error(Error::new(ErrorKind::TooLarge, text), true)));
+        if !self.may_keep(len) {
+            self.too_much(number, len);
             return Ok(());
         }
-        let reply = copy();
-        let call = &mut self.calls[at as usize];
         self.buffered += len;
+        let call = &mut self.calls[at as usize];
         if header.element {
-            call.elements.push_back((reply, len));
+            call.elements.push_back((copy(), len));
             self.has_changed(number);
             return Ok(());
         }
         call.outcome_len = len;
-        let outcome = match header.status {
-            Status::Ok => Ok(reply),
-            status => {
-                let text = String::from_utf8_lossy(reply.body());
-                Err(CallError::of_status(status, header.code, &text))
+        if header.status == Status::Ok {
+            // As `decide`, but that its CALL is answered, and the reply is written where it is kept.
+            call.decided = true;
+            if call.deadline.is_some() {
+                self.deadlines.decided();
             }
-        };
-        self.decide(number, outcome);
+            call.outcome = Some(Ok(copy()));
+            self.has_changed(number);
+        } else {
+            self.failed(number, header, &copy());
+        }
         Ok(())
+    }
+
+    #[cold]
+    fn no_such_reply(&self, id: u64) -> Wrong {
+        let never = id == 0 || id > self.last_id;
+        Wrong(if never { "a reply to a call that was not made" } else { "a reply to a call that has ended" })
+    }
+
+    #[cold]
+    fn too_much(&mut self, number: Number, len: usize) {
+        let text = format!(
+            "a reply of {len} bytes, with {} bytes of replies that were not taken: more than {} in all (`max_buffered`)",
+            self.buffered, self.max_buffered
+        );
+        self.decide(number, Err(CallError::of_error(Error::new(ErrorKind::TooLarge, text), true)));
+    }
+
+    /// The final REPLY says that the call has failed.
+    #[cold]
+    fn failed(&mut self, number: Number, header: ReplyHeader, reply: &Reply) {
+        let text = String::from_utf8_lossy(reply.body());
+        self.decide(number, Err(CallError::of_status(header.status, header.code, &text)));
     }
 
     /// Decides how a call ends for its owner. One that is in flight owes CANCEL then.
@@ -489,6 +459,7 @@ impl Ledger {
         }
     }
 
+    #[inline]
     fn has_changed(&mut self, number: Number) {
         let Some(changed) = &mut self.changed else { return };
         let call = &mut self.calls[place(number)];
@@ -498,31 +469,37 @@ impl Ledger {
         }
     }
 
+    #[inline]
     fn free_if_over(&mut self, number: Number) {
         let Some(call) = self.get_mut(number) else { return };
         if call.owned || call.wire != Wire::Done {
             return;
         }
-        let mut bytes = call.outcome_len;
-        bytes += call.elements.iter().map(|(_, len)| len).sum::<usize>();
-        // Never 0: no number is 0. 31 bits: numbers from `TICKETS` up are no calls.
-        let uses = (call.uses + 1) & (u32::MAX >> 1);
-        let uses = uses.max(1);
-        // Keeps what a stream's list has allocated, up to a default window.
-        let mut elements = std::mem::take(&mut call.elements);
-        elements.clear();
-        elements.shrink_to(crate::facts::RPC_WINDOW_DEFAULT as usize);
-        *call = Call { elements, ..Call::free(uses) };
-        self.buffered -= bytes;
+        if !call.elements.is_empty() || call.elements.capacity() > crate::facts::RPC_WINDOW_DEFAULT as usize {
+            self.clear_elements(number);
+        }
+        let call = &mut self.calls[place(number)];
+        self.buffered -= call.outcome_len;
+        call.become_free();
         self.free.push(place(number) as u32);
     }
 
+    /// Of a call that ends. Keeps what a stream's list has allocated, up to a default window.
+    #[cold]
+    fn clear_elements(&mut self, number: Number) {
+        let elements = &mut self.calls[place(number)].elements;
+        self.buffered -= elements.drain(..).map(|(_, len)| len).sum::<usize>();
+        elements.shrink_to(crate::facts::RPC_WINDOW_DEFAULT as usize);
+    }
+
     /// Whether there is something to be taken.
+    #[inline]
     pub(crate) fn is_ready(&self, number: Number) -> bool {
         self.get(number).is_none_or(|call| call.decided || !call.elements.is_empty() || !call.owned)
     }
 
     /// What has come for a call. After its end the number means nothing.
+    #[inline]
     pub(crate) fn take(&mut self, number: Number) -> Taken {
         let Some(call) = self.get_mut(number).filter(|call| call.owned) else { return Taken::End(Err(no_such_call())) };
         if let Some((element, len)) = call.elements.pop_front() {
@@ -578,11 +555,13 @@ impl Ledger {
     }
 
     /// Whether a call has a time limit and no outcome.
+    #[inline]
     pub(crate) fn has_deadlines(&self) -> bool {
         !self.deadlines.is_empty()
     }
 
     /// When the next call times out.
+    #[inline]
     pub(crate) fn next_deadline(&mut self) -> Option<Instant> {
         let calls = &self.calls;
         self.deadlines.first(|number| is_undecided(calls, number))
@@ -600,7 +579,7 @@ impl Ledger {
     /// A final REPLY says that a call was cancelled. If its time is over, that is why: the server's clock has said so a moment before
     /// this side asked its own.
     pub(crate) fn was_cancelled(&mut self, id: u64, now: Instant) {
-        if let Some(&at) = self.by_id.get(&id)
+        if let Some(at) = self.by_id.get(id)
             && self.calls[at as usize].deadline.is_some_and(|deadline| deadline <= now)
         {
             self.time_out(self.number_at(at));
@@ -660,6 +639,7 @@ impl Ledger {
     }
 
     /// How the connection ended, for a new call.
+    #[inline]
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.over {
             Some(over) => Err(Error::new(over.kind, over.text.clone())),

@@ -18,7 +18,7 @@ fn queued() -> Queued {
 
 /// A REPLY with this many bytes after its header.
 fn reply(ledger: &mut Ledger, id: u64, header: ReplyHeader, body: usize) -> Result<(), Wrong> {
-    ledger.reply(id, header, body != 0, 16 + body, || Reply::new(vec![0; body], 0))
+    ledger.reply(id, header, body != 0, 16 + body, || Reply::new(&vec![0; body], 0))
 }
 
 /// Writes all that is due, as long as it is due; gives it.

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `ledger.rs`, `deadlines.rs` | the state of all calls, without input and output |
+//! | `ledger.rs`, `call.rs`, `ids.rs`, `deadlines.rs` | the state of all calls, without input and output |
 //! | `pump.rs` | between that and the bus: never waits |
 //! | `raw.rs` | a client whose calls are numbers, and how it waits |
 //! | `pending.rs` | calls as their owners hold them |
@@ -11,9 +11,11 @@
 //! | `reply.rs` | what is sent with a call, and what comes back |
 //! | `connector.rs` | how to connect |
 
+mod call;
 mod connector;
 pub(crate) mod crew;
 mod deadlines;
+mod ids;
 pub(crate) mod lead;
 mod ledger;
 mod pending;
@@ -31,11 +33,13 @@ pub use ledger::Taken;
 #[cfg(feature = "tokio")]
 pub(super) use ledger::no_such_call;
 pub use pending::{Pending, Stream, StreamIter};
+#[cfg(test)]
+pub(super) use pump::Request;
 pub use raw::RawClient;
 pub use reply::{CallOptions, MethodInfo, Reply};
 pub use shared::{SharedClient, SharedPending, SharedStream};
 
-use super::{CallError, CallResult};
+use super::CallResult;
 use crate::{Readiness, Result, WaitPolicy};
 use pending::Dropped;
 
@@ -108,17 +112,7 @@ impl Client {
         if self.dropped.any() {
             self.cancel_dropped();
         }
-        let number = self.raw.start(method, body, options, false)?;
-        loop {
-            if let Err(error) = self.raw.wait(number, None) {
-                self.raw.cancel(number);
-                return Err(CallError::of_error(error, true));
-            }
-            match self.raw.take(number) {
-                Taken::End(outcome) => return outcome,
-                Taken::NotYet | Taken::Element(_) => {}
-            }
-        }
+        self.raw.call(method, body, options)
     }
 
     /// Sends a request and gives the call that is under way. It does not wait: what cannot be sent yet, because the server's

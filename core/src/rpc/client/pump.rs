@@ -13,12 +13,12 @@ use crate::{Error, ErrorKind, Receiver, Result, Sender};
 
 /// A request as the caller has it.
 #[derive(Clone, Copy)]
-pub(super) struct Request<'a> {
-    pub(super) method: u32,
-    pub(super) body: &'a [u8],
-    pub(super) options: CallOptions<'a>,
+pub(in crate::rpc) struct Request<'a> {
+    pub(in crate::rpc) method: u32,
+    pub(in crate::rpc) body: &'a [u8],
+    pub(in crate::rpc) options: CallOptions<'a>,
     /// 0: one reply.
-    pub(super) window: u32,
+    pub(in crate::rpc) window: u32,
 }
 
 /// What became of writing.
@@ -34,60 +34,91 @@ pub(super) enum Flushed {
 
 /// Makes a call: writes it, or queues it if others go first or there is no room now.
 /// `tx` is `None` while somebody waits for room with it: others go first then.
+#[inline]
 pub(super) fn start(
     ledger: &mut Ledger,
     tx: Option<&mut Sender>,
     max_len: usize,
     request: &Request<'_>,
 ) -> CallResult<Number> {
-    let refused = |error: Error| CallError::of_error(error, false);
-    ledger.check().map_err(refused)?;
-    let Request { method, body, options, window } = *request;
-    let meta = options.meta;
-    let deadline = |timeout: Duration| Instant::now().checked_add(timeout);
-    if options.timeout == Some(Duration::ZERO) {
-        return Err(refused(ErrorKind::TimedOut.into()));
-    }
-    let (len, body_at) = payload_len(meta.len(), body.len()).unwrap_or((usize::MAX, 0));
-    if len > max_len {
-        return Err(refused(too_large(len, max_len)));
-    }
-    if let Some(tx) = tx
+    let (len, body_at) = check(ledger, max_len, request)?;
+    let number = if let Some(tx) = tx
         && ledger.sends_at_once()
+        && write(ledger, tx, request, len, body_at)?
     {
-        match tx.reserve_raw(len, WaitLimit::None) {
-            Ok(to) => {
-                let header = CallHeader { timeout_us: timeout_us(options.timeout), method, window };
-                // SAFETY: `to` was reserved last, for `len` bytes, which no one else reads or writes before the commit.
-                unsafe {
-                    to.copy_from_nonoverlapping(header.encode(meta.len()).as_ptr(), RPC_HEADER);
-                    let to = to.add(RPC_HEADER);
-                    to.copy_from_nonoverlapping(meta.as_ptr(), meta.len());
-                    let padding = body_at - RPC_HEADER - meta.len();
-                    to.add(meta.len()).write_bytes(0, padding);
-                    to.add(meta.len() + padding).copy_from_nonoverlapping(body.as_ptr(), body.len());
-                    tx.commit_raw(to.sub(RPC_HEADER), len, TYPE_ID_CALL, ledger.next_id(), true)
-                }
-                .map_err(refused)?;
-                let number = ledger.sent(window);
-                // The clock after it was published: so the server's time for the call does not end first.
-                if let Some(at) = options.timeout.and_then(deadline) {
-                    ledger.set_deadline(number, at);
-                }
-                return Ok(number);
-            }
-            Err(e) if matches!(e.kind(), ErrorKind::Full | ErrorKind::Closed | ErrorKind::PeerDead) => {}
-            Err(e) => return Err(dead(ledger, e)),
-        }
-    }
-    let mut rest = vec![0; len - RPC_HEADER];
-    rest[..meta.len()].copy_from_slice(meta);
-    rest[body_at - RPC_HEADER..].copy_from_slice(body);
-    let number = ledger.queue(window, Queued { method, meta_len: meta.len(), rest });
-    if let Some(at) = options.timeout.and_then(deadline) {
+        ledger.sent(request.window)
+    } else {
+        queue(ledger, request, len, body_at)
+    };
+    // The clock after it was published: so the server's time for the call does not end first.
+    if let Some(timeout) = request.options.timeout
+        && let Some(at) = Instant::now().checked_add(timeout)
+    {
         ledger.set_deadline(number, at);
     }
     Ok(number)
+}
+
+/// Makes a call of which the ledger knows nothing, by [`Ledger::sent_alone`], while nothing else is under way. Gives its id; `None`:
+/// there is no room, and nothing was done.
+#[inline]
+pub(super) fn start_alone(
+    ledger: &mut Ledger,
+    tx: &mut Sender,
+    max_len: usize,
+    request: &Request<'_>,
+) -> CallResult<Option<u64>> {
+    let (len, body_at) = check(ledger, max_len, request)?;
+    Ok(write(ledger, tx, request, len, body_at)?.then(|| ledger.sent_alone()))
+}
+
+/// Whether a request may be sent: the length of its payload, and where the body begins in it.
+#[inline]
+fn check(ledger: &Ledger, max_len: usize, request: &Request<'_>) -> CallResult<(usize, usize)> {
+    let refused = |error: Error| CallError::of_error(error, false);
+    ledger.check().map_err(refused)?;
+    if request.options.timeout == Some(Duration::ZERO) {
+        return Err(refused(ErrorKind::TimedOut.into()));
+    }
+    match payload_len(request.options.meta.len(), request.body.len()) {
+        Some((len, body_at)) if len <= max_len => Ok((len, body_at)),
+        len => Err(refused(too_large(len.map_or(usize::MAX, |(len, _)| len), max_len))),
+    }
+}
+
+/// Publishes a request as the CALL with the next id; `false`: there is no room for it, or the server reads no more.
+#[inline]
+fn write(ledger: &mut Ledger, tx: &mut Sender, request: &Request<'_>, len: usize, body_at: usize) -> CallResult<bool> {
+    let Request { method, body, options: CallOptions { timeout, meta, .. }, window } = *request;
+    let to = match tx.reserve_raw(len, WaitLimit::None) {
+        Ok(to) => to,
+        Err(e) if matches!(e.kind(), ErrorKind::Full | ErrorKind::Closed | ErrorKind::PeerDead) => return Ok(false),
+        Err(e) => return Err(dead(ledger, e)),
+    };
+    let header = CallHeader { timeout_us: timeout_us(timeout), method, window };
+    // SAFETY: `to` was reserved last, for `len` bytes, which no one else reads or writes before the commit.
+    unsafe {
+        to.copy_from_nonoverlapping(header.encode(meta.len()).as_ptr(), RPC_HEADER);
+        if !meta.is_empty() {
+            to.add(RPC_HEADER).copy_from_nonoverlapping(meta.as_ptr(), meta.len());
+            let end = RPC_HEADER + meta.len();
+            to.add(end).write_bytes(0, body_at - end);
+        }
+        to.add(body_at).copy_from_nonoverlapping(body.as_ptr(), body.len());
+        tx.commit_raw(to, len, TYPE_ID_CALL, ledger.next_id(), true)
+    }
+    .map_err(|error| CallError::of_error(error, false))?;
+    Ok(true)
+}
+
+/// Keeps a request until it can be sent.
+#[cold]
+fn queue(ledger: &mut Ledger, request: &Request<'_>, len: usize, body_at: usize) -> Number {
+    let Request { method, body, options: CallOptions { meta, .. }, window } = *request;
+    let mut rest = vec![0; len - RPC_HEADER];
+    rest[..meta.len()].copy_from_slice(meta);
+    rest[body_at - RPC_HEADER..].copy_from_slice(body);
+    ledger.queue(window, Queued { method, meta_len: meta.len(), rest })
 }
 
 /// The sender is dead: so are all calls.
@@ -194,6 +225,29 @@ pub(super) fn receive(ledger: &mut Ledger, rx: &mut Receiver) -> Result<bool> {
     }
 }
 
+/// The next frame, if it is the final REPLY of this call, with a body alone, and may be kept: see [`start_alone`]. `None`: it is
+/// something else, and is still there.
+#[inline]
+pub(super) fn receive_alone(ledger: &Ledger, rx: &mut Receiver, id: u64) -> Option<Reply> {
+    let hot = &mut rx.half.hot;
+    // What has ended is met again.
+    let frame = hot.cached_frame().ok()??;
+    if frame.type_id == TYPE_ID_REPLY && frame.tag == id && frame.len >= RPC_HEADER && ledger.may_keep(frame.len) {
+        // SAFETY: the frame's bytes lie in the mapping until they are released, aligned to 16. Volatile: read once, as in `take`.
+        let header = unsafe { frame.data.cast::<[u64; 2]>().read_volatile() };
+        // `Ok`, no element, no metadata.
+        if header == [0; 2] {
+            let body = frame.data.wrapping_add(RPC_HEADER);
+            // SAFETY: as above; a payload is shorter than 2^31.
+            let reply = unsafe { Reply::copy(body, 0, body, frame.len - RPC_HEADER) };
+            hot.release();
+            return Some(reply);
+        }
+    }
+    hot.go_back(hot.released);
+    None
+}
+
 #[cold]
 fn corrupt(rx: &mut Receiver, what: &str) -> Error {
     use crate::ring::raw::RawEndpoint;
@@ -221,16 +275,9 @@ fn take(ledger: &mut Ledger, frame: &Frame) -> std::result::Result<(), &'static 
     ledger.reply(frame.tag, header, !parts.body.is_empty(), frame.len, copy).map_err(|wrong| wrong.0)
 }
 
-/// Each byte once. The parts were checked to lie in the payload.
-fn copy(frame: &Frame, parts: &Parts) -> Reply {
-    let mut data: Vec<u8> = Vec::with_capacity(parts.meta.len() + parts.body.len());
-    for part in [&parts.meta, &parts.body] {
-        // SAFETY: as above; there is room for both parts, and what is counted was written.
-        unsafe {
-            let to = data.as_mut_ptr().add(data.len());
-            frame.data.add(part.start).copy_to_nonoverlapping(to, part.len());
-            data.set_len(data.len() + part.len());
-        }
-    }
-    Reply::new(data, parts.meta.len())
+/// Each byte once.
+#[inline]
+fn copy(frame: &Frame, Parts { meta, body }: &Parts) -> Reply {
+    // SAFETY: as above; the parts were checked to lie in the payload, which is shorter than 2^31.
+    unsafe { Reply::copy(frame.data.add(meta.start), meta.len(), frame.data.add(body.start), body.len()) }
 }

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::ledger::{Ledger, Taken};
 use super::pump::{self, Flushed, Request};
-use super::reply::CallOptions;
+use super::reply::{CallOptions, Reply};
 use crate::facts::{METHOD_DESCRIBE, METHOD_PING, RPC_BYTES_FACTOR, RPC_FRAMES_PER_ROUND, UNORDERED_INTERVAL};
 use crate::ring::raw::{RawEndpoint, WaitLimit};
-use crate::rpc::CallResult;
+use crate::rpc::{CallError, CallResult};
 use crate::select::Source;
 use crate::wait::Deadline;
 use crate::{Bus, Error, ErrorKind, Readiness, Receiver, Result, Select, SelectWaker, Sender, WaitPolicy, Waker};
@@ -68,6 +68,76 @@ impl RawClient {
             self.send_due();
         }
         started
+    }
+
+    /// A call with one reply, which it waits for.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start) and [`wait`](Self::wait), after which the call is cancelled, and how it ended.
+    #[inline]
+    pub fn call(&mut self, method: u32, body: &[u8], options: &CallOptions<'_>) -> CallResult<Reply> {
+        let request = Request { method, body, options: *options, window: 0 };
+        if options.timeout.is_none() && self.ledger.is_idle() {
+            if let Some(id) = self.start_alone(&request)? {
+                return self.finish_alone(id);
+            }
+        }
+        let number = self.start_request(&request)?;
+        self.outcome(number)
+    }
+
+    /// A call without a time limit, made while nothing else is under way. Mostly its reply is the next frame: then the ledger need not
+    /// know of it, which costs more than all the rest of a call. `None`: there is no room.
+    #[inline]
+    pub(in crate::rpc) fn start_alone(&mut self, request: &Request<'_>) -> CallResult<Option<u64>> {
+        let max_len = self.tx.max_message_len();
+        pump::start_alone(&mut self.ledger, &mut self.tx, max_len, request)
+    }
+
+    /// Waits for the reply to the call with this id, which [`start_alone`](Self::start_alone) has given.
+    #[inline]
+    pub(in crate::rpc) fn finish_alone(&mut self, id: u64) -> CallResult<Reply> {
+        let waited = self.rx.half.wait_for_frame(WaitLimit::Forever, None);
+        if waited.is_ok()
+            && let Some(reply) = pump::receive_alone(&self.ledger, &mut self.rx, id)
+        {
+            return Ok(reply);
+        }
+        self.call_was_not_alone(waited)
+    }
+
+    /// Something else came than the reply to the last call, whose window is 0, or nothing.
+    #[cold]
+    #[inline(never)]
+    fn call_was_not_alone(&mut self, waited: Result<()>) -> CallResult<Reply> {
+        let number = self.ledger.sent_last(0);
+        match waited {
+            Err(error) if error.kind() == ErrorKind::Interrupted => Err(self.give_up(number, error)),
+            // How the connection ended: it is met again.
+            Ok(()) | Err(_) => {
+                self.progress_for(Some(number));
+                self.outcome(number)
+            }
+        }
+    }
+
+    /// Waits for a call's outcome.
+    fn outcome(&mut self, number: u64) -> CallResult<Reply> {
+        loop {
+            if let Err(error) = self.wait(number, None) {
+                return Err(self.give_up(number, error));
+            }
+            match self.take(number) {
+                Taken::End(outcome) => return outcome,
+                Taken::NotYet | Taken::Element(_) => {}
+            }
+        }
+    }
+
+    #[cold]
+    fn give_up(&mut self, number: u64, error: Error) -> CallError {
+        self.cancel(number);
+        CallError::of_error(error, true)
     }
 
     /// The call that waits until the server has answered.
@@ -151,7 +221,17 @@ impl RawClient {
     }
 
     /// Sends what is due, as far as there is room.
+    #[inline]
     pub(super) fn send_due(&mut self) {
+        if self.ledger.may_be_due() {
+            self.flush();
+        } else {
+            self.blocked = None;
+        }
+    }
+
+    #[inline(never)]
+    fn flush(&mut self) {
         self.blocked = match pump::flush(&mut self.ledger, &mut self.tx) {
             Ok(Flushed::All | Flushed::Gone) => None,
             Ok(Flushed::Blocked(len)) => Some(len),
@@ -162,6 +242,7 @@ impl RawClient {
         };
     }
 
+    #[cold]
     fn end(&mut self, error: &Error) {
         self.ledger.end(error.kind(), error.to_string());
     }
@@ -204,6 +285,7 @@ impl RawClient {
     ///
     /// # Errors
     /// `Interrupted`, as for [`wait`](Self::wait).
+    #[inline]
     pub fn wait_for_news(&mut self, timeout: Duration) -> Result<()> {
         let left = match self.ledger.next_deadline() {
             Some(at) => timeout.min(at.saturating_duration_since(Instant::now())),
@@ -369,12 +451,13 @@ impl RawClient {
 }
 
 /// The window of a call.
+#[inline]
 pub(super) fn window(options: &CallOptions<'_>, stream: bool) -> CallResult<u32> {
     match (stream, options.window) {
         (false, _) => Ok(0),
         (true, 0) => {
             let text = "a stream with a window of 0 elements: expected at least 1";
-            Err(crate::rpc::CallError::of_error(Error::new(ErrorKind::InvalidArgument, text), false))
+            Err(CallError::of_error(Error::new(ErrorKind::InvalidArgument, text), false))
         }
         (true, window) => Ok(window),
     }

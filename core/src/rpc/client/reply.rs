@@ -57,35 +57,114 @@ impl<'a> CallOptions<'a> {
     }
 }
 
-/// What a server replied: a copy, which belongs to the caller.
-#[derive(Clone, Default, PartialEq, Eq)]
+/// What a server replied: a copy, which belongs to the caller. A short one (up to 47 bytes) allocates nothing.
+#[derive(Clone)]
 pub struct Reply {
     /// Metadata, then the body.
-    data: Vec<u8>,
-    meta_len: usize,
+    data: Data,
+    /// Below 2^31, as every payload is.
+    meta_len: u32,
+}
+
+/// Bytes of a short reply: so many that a reply takes one cache line.
+const SHORT: usize = 47;
+
+const _: () = assert!(size_of::<Reply>() <= 64);
+
+#[derive(Clone)]
+enum Data {
+    Short { len: u8, bytes: [u8; SHORT] },
+    Long(Vec<u8>),
 }
 
 impl Reply {
-    /// `data` begins with `meta_len` bytes of metadata.
-    pub(crate) fn new(data: Vec<u8>, meta_len: usize) -> Self {
-        debug_assert!(meta_len <= data.len());
-        Self { data, meta_len }
+    /// A copy of metadata and of a body, each byte read once.
+    ///
+    /// # Safety
+    /// So many bytes are readable at both; another process may write them meanwhile. Both lengths are below 2^31.
+    #[inline]
+    pub(crate) unsafe fn copy(meta: *const u8, meta_len: usize, body: *const u8, body_len: usize) -> Self {
+        let len = meta_len + body_len;
+        let mut bytes = [0; SHORT];
+        let mut long = Vec::new();
+        let to = if len <= SHORT {
+            bytes.as_mut_ptr()
+        } else {
+            long.reserve_exact(len);
+            long.as_mut_ptr()
+        };
+        // SAFETY: there is room for both at `to`, which is this function's own; the rest is the caller's.
+        unsafe {
+            if meta_len != 0 {
+                to.copy_from_nonoverlapping(meta, meta_len);
+            }
+            to.add(meta_len).copy_from_nonoverlapping(body, body_len);
+        }
+        let data = if len <= SHORT {
+            Data::Short { len: len as u8, bytes }
+        } else {
+            // SAFETY: this many bytes were written.
+            unsafe { long.set_len(len) };
+            Data::Long(long)
+        };
+        Self { data, meta_len: meta_len as u32 }
+    }
+
+    /// Metadata, then the body.
+    #[inline]
+    fn data(&self) -> &[u8] {
+        match &self.data {
+            Data::Short { len, bytes } => &bytes[..usize::from(*len)],
+            Data::Long(data) => data,
+        }
     }
 
     /// The reply's bytes.
+    #[inline]
     pub fn body(&self) -> &[u8] {
-        &self.data[self.meta_len..]
+        &self.data()[self.meta_len as usize..]
     }
 
     /// The reply's metadata; empty if the server gave none.
+    #[inline]
     pub fn meta(&self) -> &[u8] {
-        &self.data[..self.meta_len]
+        &self.data()[..self.meta_len as usize]
     }
 
-    /// The reply's bytes, without a copy where there is no metadata.
-    pub fn into_body(mut self) -> Vec<u8> {
-        self.data.drain(..self.meta_len);
-        self.data
+    /// The reply's bytes, without a copy where there is no metadata and it is not short.
+    pub fn into_body(self) -> Vec<u8> {
+        match self.data {
+            Data::Short { .. } => self.body().to_vec(),
+            Data::Long(mut data) => {
+                data.drain(..self.meta_len as usize);
+                data
+            }
+        }
+    }
+}
+
+impl Default for Reply {
+    /// An empty one.
+    fn default() -> Self {
+        Self { data: Data::Short { len: 0, bytes: [0; SHORT] }, meta_len: 0 }
+    }
+}
+
+impl PartialEq for Reply {
+    fn eq(&self, other: &Self) -> bool {
+        self.meta() == other.meta() && self.body() == other.body()
+    }
+}
+
+impl Eq for Reply {}
+
+#[cfg(test)]
+impl Reply {
+    /// `data` begins with `meta_len` bytes of metadata.
+    pub(crate) fn new(data: &[u8], meta_len: usize) -> Self {
+        let (meta, body) = data.split_at(meta_len);
+        // SAFETY: both are slices.
+        unsafe { Self::copy(meta.as_ptr(), meta.len(), body.as_ptr(), body.len()) }
     }
 }
 
@@ -144,8 +223,14 @@ mod tests {
 
     #[test]
     fn metadata_go_before_the_body() {
-        let reply = Reply::new(b"metabody".to_vec(), 4);
-        assert_eq!((reply.meta(), reply.body()), (&b"meta"[..], &b"body"[..]));
-        assert_eq!(reply.into_body(), b"body");
+        for len in [4, SHORT - 4, SHORT - 3, 1000] {
+            let data = [b"meta", &vec![b'b'; len][..]].concat();
+            let reply = Reply::new(&data, 4);
+            assert_eq!((reply.meta(), reply.body()), (&b"meta"[..], &data[4..]));
+            assert_eq!(reply.clone(), reply);
+            assert_ne!(reply, Reply::new(&data, 5));
+            assert_eq!(reply.into_body(), &data[4..]);
+        }
+        assert_eq!(Reply::default(), Reply::new(b"", 0));
     }
 }

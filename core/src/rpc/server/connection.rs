@@ -9,7 +9,7 @@ use super::hub::{Happened, Hub};
 use super::ledger::{Admission, Corrupt, Ledger, Limits, Open, Reply};
 use super::methods::{Handler, Methods};
 use super::pool::{Pool, Work};
-use super::request::{Finished, Output, Request, send};
+use super::request::{Output, Request, send};
 use super::streams::{Elements, Step, guarded, step};
 use crate::bus::Place;
 use crate::facts::{
@@ -18,7 +18,6 @@ use crate::facts::{
 };
 use crate::many::Peer;
 use crate::ring::consumer::Frame;
-use crate::ring::raw::WaitLimit;
 use crate::rpc::Status;
 use crate::rpc::frame::{CallHeader, Parts, ReplyHeader, payload_len};
 use crate::{Bus, ErrorKind, Receiver, Sender};
@@ -99,20 +98,24 @@ impl Connection {
 
     /// Publishes what was parked, takes some frames, and goes on with streams. True if anything was done.
     pub(super) fn serve(&mut self, shared: &mut Shared<'_>, ask_kernel: bool) -> Outcome<bool> {
-        let mut busy = self.flush(shared)?;
+        let mut busy = (self.ledger.must_park() || !self.reads()) && self.flush(shared)?;
         let mut frames = 0;
         while frames < RPC_FRAMES_PER_ROUND && self.reads() && self.receiver.half.hot.has_frame()? {
-            let frame = self.receiver.half.recv(WaitLimit::None)?;
+            let Some(frame) = self.receiver.half.hot.cached_frame()? else { break };
             let outcome = self.take(frame, shared);
             self.receiver.half.hot.release();
             outcome?;
             frames += 1;
         }
-        busy |= frames > 0;
-        busy |= self.pull(shared)?;
+        if !self.runnable.is_empty() {
+            busy |= self.pull(shared)?;
+        }
+        if frames > 0 {
+            return Ok(true);
+        }
         let ask_kernel = ask_kernel || std::mem::take(&mut self.may_have_ended);
         // What it sent before its end is taken first.
-        let has_ended = frames == 0 && self.receiver.half.has_ended(ask_kernel);
+        let has_ended = self.receiver.half.has_ended(ask_kernel);
         if has_ended && !(self.reads() && self.receiver.half.hot.has_frame()?) {
             return Err(Over);
         }
@@ -168,9 +171,14 @@ impl Connection {
         self.ledger.is_done() && !self.receiver.half.hot.has_frame().unwrap_or(false)
     }
 
+    #[inline]
     fn take(&mut self, frame: Frame, shared: &mut Shared<'_>) -> Outcome {
+        if frame.type_id == TYPE_ID_CALL { self.call(frame, shared) } else { self.take_other(frame, shared) }
+    }
+
+    #[inline(never)]
+    fn take_other(&mut self, frame: Frame, shared: &mut Shared<'_>) -> Outcome {
         match frame.type_id {
-            TYPE_ID_CALL => self.call(frame, shared),
             TYPE_ID_CANCEL if frame.len == 0 => {
                 if self.ledger.cancel(frame.tag)?.is_some() {
                     self.stop(frame.tag, false, shared)?;
@@ -213,7 +221,50 @@ impl Connection {
         // SAFETY: the frame's bytes are readable until it is released, after this.
         let payload = unsafe { std::slice::from_raw_parts(frame.data, frame.len) };
         let CallHeader { method, window, .. } = header;
-        let Parts { meta, body } = parts;
+        // Most calls: nothing else is touched than what these need.
+        if let Handler::Inline(run) = handler
+            && window == 0
+        {
+            let mut request = Request {
+                method,
+                peer: self.peer,
+                window,
+                meta: &payload[parts.meta],
+                body: &payload[parts.body],
+                deadline,
+                state: None,
+                output: Output::in_place(&mut self.sender, self.ledger.must_park(), self.ledger.longest_parked()),
+            };
+            let ran = guarded(|| run(&mut request));
+            let is_late = deadline.is_some_and(|at| at <= Instant::now());
+            let reply = match ran {
+                _ if is_late => Reply::of(Status::Cancelled),
+                Err(failed) => failed,
+                Ok(Ok(())) if request.output.publish(id)? => {
+                    self.ledger.published();
+                    return Ok(());
+                }
+                Ok(outcome) => request.output.into_reply(outcome),
+            };
+            return self.conclude(id, reply);
+        }
+        self.begin(frame, header, parts, payload, deadline, shared)
+    }
+
+    /// A call that was admitted, of any kind but the one that [`call`](Self::call) answers itself.
+    fn begin(
+        &mut self,
+        frame: Frame,
+        header: CallHeader,
+        parts: Parts,
+        payload: &[u8],
+        deadline: Option<Instant>,
+        shared: &mut Shared<'_>,
+    ) -> Outcome {
+        let (id, CallHeader { method, window, .. }, Parts { meta, body }) = (frame.tag, header, parts);
+        let Some(handler) = shared.methods.find(method) else {
+            return self.conclude(id, Reply::of(Status::NoSuchMethod));
+        };
         let request = |output| Request {
             method,
             peer: self.peer,
@@ -225,24 +276,6 @@ impl Connection {
             output,
         };
         match handler {
-            Handler::Inline(run) if window == 0 => {
-                let output = Output::in_place(&mut self.sender, self.ledger.must_park(), self.ledger.longest_parked());
-                let mut request = request(output);
-                let ran = guarded(|| run(&mut request));
-                let is_late = deadline.is_some_and(|at| at <= Instant::now());
-                let reply = match ran {
-                    _ if is_late => Reply::of(Status::Cancelled),
-                    Err(failed) => failed,
-                    Ok(outcome) => match request.output.finish(id, outcome)? {
-                        Finished::Sent => {
-                            self.ledger.published();
-                            return Ok(());
-                        }
-                        Finished::Later(reply) => reply,
-                    },
-                };
-                self.conclude(id, reply)
-            }
             Handler::Inline(run) => {
                 let mut request = request(Output::copied(self.sender.max_message_len()));
                 let ran = guarded(|| run(&mut request));
@@ -426,6 +459,7 @@ impl Connection {
     }
 
     /// Publishes or parks the final REPLY of a call that is not open any more.
+    #[inline(never)]
     fn conclude(&mut self, id: u64, reply: Reply) -> Outcome {
         let reply = if fits(&reply, self.sender.max_message_len()) { reply } else { Reply::of(Status::ReplyTooLarge) };
         let header = ReplyHeader { status: reply.status, element: false, code: reply.code };
@@ -456,6 +490,7 @@ impl Connection {
     }
 
     /// Publishes what was parked, as far as there is room. True if there was.
+    #[cold]
     fn flush(&mut self, shared: &mut Shared<'_>) -> Outcome<bool> {
         let mut busy = false;
         while let Some(parked) = self.ledger.first_parked() {
@@ -509,6 +544,7 @@ impl Connection {
     }
 
     /// Asks streams for elements, as long as there is room, and only so many that others are served too.
+    #[inline(never)]
     fn pull(&mut self, shared: &mut Shared<'_>) -> Outcome<bool> {
         let mut busy = false;
         for _ in 0..RPC_FRAMES_PER_ROUND {

@@ -235,16 +235,9 @@ enum Body {
     TooLarge,
 }
 
-/// What became of an output.
-pub(super) enum Finished {
-    /// The final REPLY is published.
-    Sent,
-    /// It is to be sent or parked.
-    Later(Reply),
-}
-
 impl<'a> Output<'a> {
     /// Into the ring; into a copy where there is no room, or `must_park`.
+    #[inline]
     pub(super) fn in_place(ring: &'a mut Sender, must_park: bool, longest_copy: usize) -> Self {
         let longest = ring.max_message_len();
         Self { ring: (!must_park).then_some(ring), longest, longest_copy, meta: Vec::new(), body: Body::None }
@@ -276,6 +269,7 @@ impl<'a> Output<'a> {
     }
 
     /// Room for a body of `len` bytes, which hold anything; `None`: no such reply can be kept.
+    #[inline]
     fn reserve(&mut self, len: usize) -> Option<*mut u8> {
         self.body = Body::TooLarge;
         let (total, start) = payload_len(self.meta.len(), len).filter(|(total, _)| *total <= self.longest)?;
@@ -286,6 +280,11 @@ impl<'a> Output<'a> {
             // SAFETY: `total` mapped bytes, of which these are the last `len`.
             return Some(unsafe { to.add(start) });
         }
+        self.reserve_copy(total, len)
+    }
+
+    #[cold]
+    fn reserve_copy(&mut self, total: usize, len: usize) -> Option<*mut u8> {
         if total > self.longest_copy {
             return None;
         }
@@ -296,6 +295,7 @@ impl<'a> Output<'a> {
     }
 
     /// The body is the first `used` bytes of what was reserved.
+    #[inline]
     fn shorten(&mut self, used: usize) {
         match &mut self.body {
             Body::Ring { len, .. } => *len = used.min(*len),
@@ -304,25 +304,19 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The handler has returned this. A reply that is in the ring is published as the final REPLY of `id`.
+    /// The handler has succeeded. A reply that is in the ring is published as the final REPLY of `id`; `false`: there is none, and
+    /// [`into_reply`](Self::into_reply) gives what is to be sent or parked.
     #[inline]
-    pub(super) fn finish(self, id: u64, outcome: std::result::Result<(), Fault>) -> Result<Finished> {
-        let Self { ring, meta, body, .. } = self;
-        if let Err(fault) = outcome {
-            return Ok(Finished::Later(Reply::fault(fault, meta)));
-        }
-        match (body, ring) {
-            (Body::Ring { to, start, len }, Some(ring)) => {
-                let header = ReplyHeader { status: Status::Ok, element: false, code: 0 };
-                // SAFETY: `to` is what was reserved last, for at least `start + len` bytes; nothing was committed since.
-                unsafe { commit(ring, id, header, &meta, to, start, len)? };
-                Ok(Finished::Sent)
-            }
-            (body, _) => Ok(Finished::Later(Self::reply(meta, body))),
-        }
+    pub(super) fn publish(&mut self, id: u64) -> Result<bool> {
+        let Body::Ring { to, start, len } = self.body else { return Ok(false) };
+        let Some(ring) = &mut self.ring else { return Ok(false) };
+        let header = ReplyHeader { status: Status::Ok, element: false, code: 0 };
+        // SAFETY: `to` is what was reserved last, for at least `start + len` bytes; nothing was committed since.
+        unsafe { commit(ring, id, header, &self.meta, to, start, len)? };
+        Ok(true)
     }
 
-    /// The same where nothing is in the ring.
+    /// What the handler has returned, with what it has written, where nothing is in the ring.
     pub(super) fn into_reply(self, outcome: std::result::Result<(), Fault>) -> Reply {
         match outcome {
             Ok(()) => Self::reply(self.meta, self.body),
@@ -344,6 +338,7 @@ impl<'a> Output<'a> {
 /// # Safety
 /// `to` is what `ring` reserved last, for at least `start + len` bytes, of which the last `len` are written; nothing was committed
 /// since. `start` is what `payload_len` says for the metadata.
+#[inline]
 unsafe fn commit(
     ring: &mut Sender,
     id: u64,

@@ -437,7 +437,7 @@ impl Server {
         let mut shared = Shared { methods, pool, hub, draining: false };
         match connections[index].serve(&mut shared, false) {
             // Those before it had nothing a moment ago.
-            Ok(_) => !connections.iter_mut().skip(index + 1).any(Connection::peek),
+            Ok(_) => !connections[index + 1..].iter_mut().any(Connection::peek),
             Err(_) => {
                 connections.remove(index).let_go(pool);
                 false

@@ -43,9 +43,15 @@ pub(super) fn step(elements: &mut dyn Elements, give: &mut dyn FnMut(&[u8])) -> 
 }
 
 /// Runs a handler. A panic is the final REPLY that it becomes.
+#[inline]
 pub(super) fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, Reply> {
     // What the handler left half changed is its own: it is not called by this again if it does not want to be.
-    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| Reply::failed(words(&*panic)))
+    catch_unwind(AssertUnwindSafe(run)).map_err(failed)
+}
+
+#[cold]
+fn failed(panic: Box<dyn Any + Send>) -> Reply {
+    Reply::failed(words(&*panic))
 }
 
 fn words(panic: &(dyn Any + Send)) -> String {

@@ -53,6 +53,12 @@ impl Server {
         outcome
     }
 
+    /// One step of [`wait`](Self::wait): finds the client that has something, and serves it.
+    #[cfg(test)]
+    pub(crate) fn answers(&mut self) -> bool {
+        matches!(self.spin(), Found::Client(index) if self.serve_alone(index))
+    }
+
     /// Polls for a bounded time.
     fn spin(&mut self) -> Found {
         let polls = match self.policy {
@@ -63,17 +69,19 @@ impl Server {
         if !polls {
             return Found::Nothing;
         }
-        let passes = (SPIN_MAX / (self.connections.len() as u32 + 1)).max(1);
-        for _ in 0..passes {
+        // A look at each client counts as a poll.
+        let mut polls = SPIN_MAX;
+        loop {
             if self.hub.news().is_there() {
                 return Found::News;
             }
             if let Some(index) = self.connections.iter_mut().position(Connection::peek) {
                 return Found::Client(index);
             }
+            let Some(left) = polls.checked_sub(self.connections.len() as u32 + 1) else { return Found::Nothing };
+            polls = left;
             spin_hint();
         }
-        Found::Nothing
     }
 
     fn wait_by_words(&mut self, timeout: Option<Duration>) -> Result<()> {
