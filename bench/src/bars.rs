@@ -164,7 +164,9 @@ impl Run<'_> {
                 let why = failure.as_deref().and_then(|why| why.lines().next()).unwrap_or("no figures");
                 Err(format!("not measured: {mechanism}: {why}"))
             }
-            None if ["tachyon", "iceoryx2", "mmap-sync", "tonic", "grpc"].iter().any(|peer| mechanism.starts_with(peer))
+            None if ["tachyon", "iceoryx2", "mmap-sync", "tonic", "grpc"]
+                .iter()
+                .any(|peer| mechanism.starts_with(peer))
                 && self.0.groups.iter().any(|known| known.id == group) =>
             {
                 Err(format!("not measured: needs {mechanism} (make bench-peers)"))

@@ -56,11 +56,11 @@ pub(crate) fn spec(plan: &Plan) -> Result<Spec> {
         ));
     }
     let mut spec = Spec::bus(plan.to_peer, plan.from_peer, plan.align, page_size())?;
-    if let Some(max) = plan.max_in_flight {
-        if !(1..=RPC_IN_FLIGHT_MAX).contains(&max) {
-            let text = format!("{max} calls in flight: expected 1 to {RPC_IN_FLIGHT_MAX}");
-            return Err(Error::new(ErrorKind::InvalidArgument, text));
-        }
+    if let Some(max) = plan.max_in_flight
+        && !(1..=RPC_IN_FLIGHT_MAX).contains(&max)
+    {
+        let text = format!("{max} calls in flight: expected 1 to {RPC_IN_FLIGHT_MAX}");
+        return Err(Error::new(ErrorKind::InvalidArgument, text));
     }
     spec.features_required = plan.features();
     Ok(spec)
