@@ -33,6 +33,7 @@ const APART_FILES: &[&str] = &[
     "/layout.rs",
     "/rpc/client/raw.rs",
     "/rpc/client/lead.rs",
+    "/rpc/server/news.rs",
     // As the client without tasks.
     "/rpc/tokio/",
 ];
