@@ -1224,7 +1224,8 @@ typedef struct ramway_undelivered {
  */
 typedef struct ramway_rpc_reply {
     /**
-     * The reply's bytes: a copy, valid until `ramway_rpc_reply_free`. Null where there is no reply.
+     * The reply's bytes: a copy, valid until `ramway_rpc_reply_free`; in a callback valid until it returns. Null where there is
+     * no reply.
      */
     const void *body;
     /**
@@ -2590,6 +2591,15 @@ uint32_t ramway_rpc_method_id(const char *name);
 void ramway_rpc_reply_free(struct ramway_rpc_reply *reply);
 
 /**
+ * Makes a reply last that a callback was given: `*kept` is it, with bytes of its own, which `ramway_rpc_reply_free` frees. `*reply`
+ * stays readable until the callback returns.
+ *
+ * `RAMWAY_INVALID_ARGUMENT` for null, and where both are the same.
+ */
+enum ramway_status ramway_rpc_reply_keep(struct ramway_rpc_reply *reply,
+                                         struct ramway_rpc_reply *kept);
+
+/**
  * The name of a status of RPC as the documentation spells it, `"Overloaded"` for example, forever valid. Never null: an unknown
  * number is `"Unknown"`, and `RAMWAY_RPC_NO_STATUS` is `"None"`.
  *
@@ -2633,10 +2643,10 @@ enum ramway_status ramway_rpc_call(struct ramway_rpc_client *client,
  * Sends a request and gives the call that is under way: `*call` is its number. It does not wait: what cannot be sent yet,
  * because the server's limit of calls in flight is reached or the ring is full, is kept, and sent in order.
  *
- * Its end is told to `done`, once, with `user` as it is, by `ramway_rpc_poll`. `reply` is valid during the callback; who
- * keeps it copies the struct, sets the original's `owner` to null, and frees the copy. Or `done` is null, and
- * `ramway_rpc_wait` gives it. With a callback `call` may be null. Every call that was started is to be waited for, polled
- * for, or cancelled.
+ * Its end is told to `done`, once, with `user` as it is, by `ramway_rpc_poll`. `reply` is valid during the callback, and its
+ * bytes may lie in the ring, where the server wrote them: what is decided on is to be copied first where the server is not
+ * trusted. `ramway_rpc_reply_keep` makes it last. Or `done` is null, and `ramway_rpc_wait` gives it. With a callback `call`
+ * may be null. Every call that was started is to be waited for, polled for, or cancelled.
  *
  * `RAMWAY_TOO_LARGE`, or how the connection ended. The call was not made then, and `done` is not called.
  */

@@ -94,7 +94,7 @@ for i in "${!c_compilers[@]}"; do
     fi
 done
 [ -n "$san_c" ] || echo 'no compiler has sanitizers here'
-for test in null ring tensor twin wake region_bus peers topic twin_topic topic_peers select many rpc; do
+for test in null ring tensor twin wake region_bus peers topic twin_topic topic_peers select many rpc rpc_callbacks; do
     for cc in "${c_compilers[@]}"; do
         try "compile $test, $cc" "$cc" "${flags_c[@]}" -O2 c/$test.c -o "$out/$test" "${link[@]}"
         try "$test, $cc" "$out/$test"

@@ -339,9 +339,9 @@ class client {
         if (from.status != RAMWAY_RPC_OK) {
             return call_error(from);
         }
-        ramway_rpc_reply kept = from;
-        from.owner = nullptr;
-        return reply::of(RAMWAY_OK, std::move(kept));
+        ramway_rpc_reply kept{};
+        const ramway_status code = ramway_rpc_reply_keep(&from, &kept);
+        return reply::of(code, std::move(kept));
     }
 
     // The callbacks go after the client that may call them.

@@ -8,8 +8,8 @@ use crate::peers::checked;
 use crate::rpc::reply::{fill, ramway_rpc_call_options, ramway_rpc_reply};
 use crate::sender::array;
 use crate::status::{Failure, Outcome, give, guard, guard_hot, guard_value, invalid, null, ramway_status};
-use ramway_core::facts::{METHOD_DESCRIBE, METHOD_PING, RPC_HEADER};
-use ramway_core::rpc::{CallError, CallOptions, CallResult, Client, MethodInfo, RawClient, Reply, Taken};
+use ramway_core::facts::{METHOD_DESCRIBE, METHOD_PING, RPC_FRAMES_PER_ROUND, RPC_HEADER};
+use ramway_core::rpc::{CallError, CallOptions, CallResult, Client, InPlace, MethodInfo, RawClient, Reply, Taken};
 use ramway_core::{ErrorKind, SelectWaker, Waker};
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -137,6 +137,11 @@ impl Inside {
                 self.ready.push_back(number);
             }
         }
+    }
+
+    /// Whether this was seen to be a fork's child.
+    fn is_detached(&self) -> bool {
+        self.raw.check().is_err_and(|error| error.kind() == ErrorKind::Detached)
     }
 
     /// Whether a wait that was interrupted is to end: somebody asked for that.
@@ -297,10 +302,10 @@ unsafe fn start(
 /// Sends a request and gives the call that is under way: `*call` is its number. It does not wait: what cannot be sent yet,
 /// because the server's limit of calls in flight is reached or the ring is full, is kept, and sent in order.
 ///
-/// Its end is told to `done`, once, with `user` as it is, by `ramway_rpc_poll`. `reply` is valid during the callback; who
-/// keeps it copies the struct, sets the original's `owner` to null, and frees the copy. Or `done` is null, and
-/// `ramway_rpc_wait` gives it. With a callback `call` may be null. Every call that was started is to be waited for, polled
-/// for, or cancelled.
+/// Its end is told to `done`, once, with `user` as it is, by `ramway_rpc_poll`. `reply` is valid during the callback, and its
+/// bytes may lie in the ring, where the server wrote them: what is decided on is to be copied first where the server is not
+/// trusted. `ramway_rpc_reply_keep` makes it last. Or `done` is null, and `ramway_rpc_wait` gives it. With a callback `call`
+/// may be null. Every call that was started is to be waited for, polled for, or cancelled.
 ///
 /// `RAMWAY_TOO_LARGE`, or how the connection ended. The call was not made then, and `done` is not called.
 #[unsafe(no_mangle)]
@@ -410,21 +415,16 @@ pub unsafe extern "C" fn ramway_rpc_poll(client: *mut ramway_rpc_client, timeout
         let mut entered = handle.enter(WHAT)?;
         let deadline = timeout.filter(|t| !t.is_zero()).and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
+            let more = run_callbacks(&mut entered);
             let inside = &mut *entered;
-            let more = inside.raw.progress();
-            if let Err(error) = inside.raw.check()
-                && error.kind() == ErrorKind::Detached
-            {
+            if inside.is_detached() {
                 // The calls are the parent's.
-                return Err(error.into());
+                return Err(ErrorKind::Detached.into());
             }
-            inside.note_changed();
-            if !inside.ready.is_empty() && run_callbacks(&mut entered) {
-                return Ok(());
-            }
-            let inside = &mut *entered;
-            if more {
-                continue;
+            match more {
+                Ran::Some => return Ok(()),
+                Ran::NoneYet => continue,
+                Ran::Nothing => {}
             }
             if timeout_ns == RAMWAY_TRY || inside.callbacks.is_empty() {
                 return Err(ErrorKind::Empty.into());
@@ -445,9 +445,67 @@ pub unsafe extern "C" fn ramway_rpc_poll(client: *mut ramway_rpc_client, timeout
     })
 }
 
-/// Runs what is ready now; what becomes ready meanwhile is for the next call. False: there was nothing, only calls that were
+/// What running callbacks came to.
+enum Ran {
+    /// At least one was run.
+    Some,
+    /// None was, and there may be more to receive.
+    NoneYet,
+    Nothing,
+}
+
+/// Runs the callbacks of what is there now: of successful replies where they lie in the ring, unless others come before them that
+/// were received already.
+fn run_callbacks(entered: &mut Entered<'_, Inside, ClientWaker>) -> Ran {
+    let mut more = true;
+    let mut ran = false;
+    let mut in_order = entered.ready.is_empty();
+    for _ in 0..RPC_FRAMES_PER_ROUND {
+        let Inside { raw, callbacks, .. } = &mut **entered;
+        let reply;
+        (more, reply) = raw.next_in_place(|call| in_order && callbacks.contains_key(&call));
+        match reply {
+            Some(reply) => {
+                run_in_place(entered, &reply);
+                ran = true;
+            }
+            None if more => in_order = false,
+            None => break,
+        }
+    }
+    let inside = &mut **entered;
+    inside.raw.release_reply();
+    inside.raw.act();
+    if inside.is_detached() {
+        return Ran::Nothing;
+    }
+    inside.note_changed();
+    ran |= run_ready(entered);
+    match (ran, more) {
+        (true, _) => Ran::Some,
+        (false, true) => Ran::NoneYet,
+        (false, false) => Ran::Nothing,
+    }
+}
+
+/// Runs the callback of a call whose reply is in the ring.
+fn run_in_place(entered: &mut Entered<'_, Inside, ClientWaker>, in_place: &InPlace) {
+    let callbacks = &mut entered.callbacks;
+    let number = in_place.call;
+    let callback = callbacks.get(&number).map(|callback| (callback.done, callback.user));
+    if !in_place.more {
+        callbacks.remove(&number);
+    }
+    let Some((done, user)) = callback else { return };
+    let mut reply = ramway_rpc_reply::of_place(in_place);
+    // SAFETY: the caller's function, which does not unwind; the bytes lie in the ring until the next reply is received.
+    entered.outside(|| unsafe { done(number, &raw mut reply, user) });
+    reply.free();
+}
+
+/// Runs what is ready now; what becomes ready meanwhile is for the next round. False: there was nothing, only calls that were
 /// cancelled.
-fn run_callbacks(entered: &mut Entered<'_, Inside, ClientWaker>) -> bool {
+fn run_ready(entered: &mut Entered<'_, Inside, ClientWaker>) -> bool {
     let mut ran = false;
     for _ in 0..entered.ready.len() {
         let inside = &mut **entered;

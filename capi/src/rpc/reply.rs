@@ -1,9 +1,9 @@
 //! What comes back from a call.
 
 use crate::options::Versioned;
-use crate::status::{Failure, Outcome, guard, null, ramway_status, ramway_strerror};
+use crate::status::{Failure, Outcome, guard, invalid, null, ramway_status, ramway_strerror};
 use ramway_core::Error;
-use ramway_core::rpc::{CallError, Reply, Status};
+use ramway_core::rpc::{CallError, InPlace, Reply, Status};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{null as nothing, null_mut};
 
@@ -15,7 +15,8 @@ pub const RAMWAY_RPC_NO_STATUS: u32 = 0xFFFFFFFF;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ramway_rpc_reply {
-    /// The reply's bytes: a copy, valid until `ramway_rpc_reply_free`. Null where there is no reply.
+    /// The reply's bytes: a copy, valid until `ramway_rpc_reply_free`; in a callback valid until it returns. Null where there is
+    /// no reply.
     pub body: *const c_void,
     /// Bytes of body.
     pub len: usize,
@@ -87,6 +88,31 @@ impl ramway_rpc_reply {
         }
     }
 
+    /// In the ring, whose place is another one's later: nothing is owned.
+    pub(crate) fn of_place(reply: &InPlace) -> Self {
+        Self {
+            body: reply.body.cast(),
+            len: reply.len,
+            meta: reply.meta.cast(),
+            meta_len: reply.meta_len,
+            status: Status::Ok as u32,
+            more: reply.more,
+            ..Self::empty()
+        }
+    }
+
+    /// The same, made to last: `self` stays readable as long as before, and owns nothing any more.
+    fn keep(&mut self) -> Self {
+        if self.owner.is_null() && !self.body.is_null() {
+            // SAFETY: filled by `of_place`: so many bytes are readable at both until the callback returns, fewer than 2^31.
+            let copy = unsafe { Reply::from_parts(self.meta.cast(), self.meta_len, self.body.cast(), self.len) };
+            return Self::of_reply(copy, self.more);
+        }
+        let kept = *self;
+        self.owner = null_mut();
+        kept
+    }
+
     fn of_error(error: &CallError) -> Self {
         let mut text = error.text();
         if text.is_empty() && error.status().is_none_or(|s| s != Status::Application && s != Status::HandlerFailed) {
@@ -156,6 +182,28 @@ pub unsafe extern "C" fn ramway_rpc_reply_free(reply: *mut ramway_rpc_reply) {
         }
         Ok(())
     });
+}
+
+/// Makes a reply last that a callback was given: `*kept` is it, with bytes of its own, which `ramway_rpc_reply_free` frees. `*reply`
+/// stays readable until the callback returns.
+///
+/// `RAMWAY_INVALID_ARGUMENT` for null, and where both are the same.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ramway_rpc_reply_keep(
+    reply: *mut ramway_rpc_reply,
+    kept: *mut ramway_rpc_reply,
+) -> ramway_status {
+    guard(|| {
+        if reply == kept && !reply.is_null() {
+            return Err(invalid("ramway_rpc_reply_keep: reply and kept are the same struct, expected two"));
+        }
+        // SAFETY: the caller's: null, or filled by a call of this library.
+        let reply = unsafe { reply.as_mut() }.ok_or_else(|| null("reply"))?;
+        // SAFETY: the caller's: null, or writable.
+        let kept = unsafe { kept.as_mut() }.ok_or_else(|| null("kept"))?;
+        *kept = reply.keep();
+        Ok(())
+    })
 }
 
 /// The name of a status of RPC as the documentation spells it, `"Overloaded"` for example, forever valid. Never null: an unknown

@@ -363,6 +363,7 @@ int main(void) {
     CHECK(ramway_rpc_peer_uid(NULL) == UINT32_MAX && ramway_rpc_peer_pid(NULL) == 0 && !ramway_rpc_is_peer_alive(NULL));
     CHECK(ramway_rpc_method_id(NULL) == UINT32_MAX && strcmp(ramway_rpc_status_name(99), "Unknown") == 0);
     ramway_rpc_reply_free(NULL);
+    CHECK_STATUS(ramway_rpc_reply_keep(NULL, NULL), RAMWAY_INVALID_ARGUMENT);
 
     /* RPC, the side that is called */
     NULL_SAFE(ramway_rpc_server_bind(NULL, NULL, &server));

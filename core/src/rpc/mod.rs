@@ -17,7 +17,7 @@ pub use client::{
     Stream, StreamIter,
 };
 #[doc(hidden)] // for the bindings; not part of the stable API
-pub use client::{RawClient, Taken};
+pub use client::{InPlace, RawClient, Taken};
 pub use frame::method_id;
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]

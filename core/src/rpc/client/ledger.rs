@@ -386,6 +386,56 @@ impl Ledger {
         Ok(())
     }
 
+    /// A REPLY was received whose owner reads it where it lies: it counts as taken, and nothing of it is kept. `None`: it is to be
+    /// kept as any other, because it says that the call has failed, is wrong, has no owner any more, is not `wanted`, or others
+    /// that came before it were not taken.
+    pub(super) fn reply_in_place(
+        &mut self,
+        id: u64,
+        header: &ReplyHeader,
+        has_body: bool,
+        wanted: impl FnOnce(Number) -> bool,
+    ) -> Option<Number> {
+        let at = self.by_id.get(id)?;
+        let number = self.number_at(at);
+        let call = &mut self.calls[at as usize];
+        let is_right =
+            if header.element { call.window != 0 && call.credit != 0 } else { call.window == 0 || !has_body };
+        let is_next = call.owned && !call.decided && call.elements.is_empty();
+        if header.status != Status::Ok || !is_right || !is_next || !wanted(number) {
+            return None;
+        }
+        if header.element {
+            call.credit -= 1;
+            self.element_was_taken(number);
+            return Some(number);
+        }
+        self.by_id.remove(id);
+        call.wire = Wire::Done;
+        call.cancel_owed = false;
+        call.credit_owed = 0;
+        call.decided = true;
+        call.owned = false;
+        if call.deadline.is_some() {
+            self.deadlines.decided();
+        }
+        self.free_if_over(number);
+        Some(number)
+    }
+
+    /// The owner of a stream has taken an element.
+    #[inline]
+    fn element_was_taken(&mut self, number: Number) {
+        let call = &mut self.calls[place(number)];
+        call.taken = call.taken.saturating_add(1);
+        // In halves of the window: one CREDIT for several elements, and the server need not stop.
+        if call.taken >= call.window.div_ceil(2) && !call.decided && call.wire == Wire::Sent {
+            call.credit_owed = call.credit_owed.saturating_add(call.taken);
+            call.taken = 0;
+            self.note_owed(number);
+        }
+    }
+
     #[cold]
     fn no_such_reply(&self, id: u64) -> Wrong {
         let never = id == 0 || id > self.last_id;
@@ -503,13 +553,7 @@ impl Ledger {
     pub(crate) fn take(&mut self, number: Number) -> Taken {
         let Some(call) = self.get_mut(number).filter(|call| call.owned) else { return Taken::End(Err(no_such_call())) };
         if let Some((element, len)) = call.elements.pop_front() {
-            call.taken = call.taken.saturating_add(1);
-            // In halves of the window: one CREDIT for several elements, and the server need not stop.
-            if call.taken >= call.window.div_ceil(2) && !call.decided && call.wire == Wire::Sent {
-                call.credit_owed = call.credit_owed.saturating_add(call.taken);
-                call.taken = 0;
-                self.note_owed(number);
-            }
+            self.element_was_taken(number);
             self.buffered -= len;
             return Taken::Element(element);
         }

@@ -33,6 +33,8 @@ pub use ledger::Taken;
 #[cfg(feature = "tokio")]
 pub(super) use ledger::no_such_call;
 pub use pending::{Pending, Stream, StreamIter};
+#[doc(hidden)] // for the bindings; not part of the stable API
+pub use pump::InPlace;
 #[cfg(test)]
 pub(super) use pump::Request;
 pub use raw::RawClient;

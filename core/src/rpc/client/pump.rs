@@ -248,14 +248,81 @@ pub(super) fn receive_alone(ledger: &Ledger, rx: &mut Receiver, id: u64) -> Opti
     None
 }
 
+/// A reply that is read where it lies, in the ring.
+#[doc(hidden)] // for the bindings; not part of the stable API
+#[derive(Clone, Copy, Debug)]
+pub struct InPlace {
+    /// Whose it is.
+    pub call: u64,
+    /// An element of a stream, which goes on; else the call has ended with this.
+    pub more: bool,
+    /// Where the body begins. Another process may write there.
+    pub body: *const u8,
+    /// Bytes of body.
+    pub len: usize,
+    /// Where the metadata begins.
+    pub meta: *const u8,
+    /// Bytes of metadata.
+    pub meta_len: usize,
+}
+
+/// What became of the next frame.
+pub(super) enum Received {
+    /// There is none.
+    Nothing,
+    /// The ledger has it.
+    Kept,
+    /// It is still in the ring.
+    InPlace(InPlace),
+}
+
+/// [`receive`] that leaves the reply to a `wanted` call in the ring, until the next release.
+///
+/// # Errors
+/// As for [`receive`].
+pub(super) fn receive_in_place(
+    ledger: &mut Ledger,
+    rx: &mut Receiver,
+    wanted: impl FnOnce(Number) -> bool,
+) -> Result<Received> {
+    let half = &mut *rx.half;
+    let frame = match half.recv(WaitLimit::None) {
+        Ok(frame) => frame,
+        Err(e) if e.kind() == ErrorKind::Empty => return Ok(Received::Nothing),
+        Err(e) => return Err(e),
+    };
+    if let Ok((header, parts)) = header(&frame)
+        && let Some(call) = ledger.reply_in_place(frame.tag, &header, !parts.body.is_empty(), wanted)
+    {
+        let at = |offset| frame.data.wrapping_add(offset);
+        let Parts { meta, body } = parts;
+        let (meta_len, len) = (meta.len(), body.len());
+        return Ok(Received::InPlace(InPlace {
+            call,
+            more: header.element,
+            body: at(body.start),
+            len,
+            meta: at(meta.start),
+            meta_len,
+        }));
+    }
+    let taken = take(ledger, &frame);
+    half.hot.release();
+    match taken {
+        Ok(()) => Ok(Received::Kept),
+        Err(what) => Err(corrupt(rx, what)),
+    }
+}
+
 #[cold]
 fn corrupt(rx: &mut Receiver, what: &str) -> Error {
     use crate::ring::raw::RawEndpoint;
     rx.corrupt().context(format_args!("the server sent {what}"))
 }
 
+/// What a frame says, if it is a reply that a correct server writes.
 #[inline]
-fn take(ledger: &mut Ledger, frame: &Frame) -> std::result::Result<(), &'static str> {
+fn header(frame: &Frame) -> std::result::Result<(ReplyHeader, Parts), &'static str> {
     if frame.type_id != TYPE_ID_REPLY {
         return Err("a frame that is no reply");
     }
@@ -266,8 +333,12 @@ fn take(ledger: &mut Ledger, frame: &Frame) -> std::result::Result<(), &'static 
     // SAFETY: the frame's bytes lie in the mapping until they are released. A server that writes meanwhile makes the copy a mix,
     // not an invalid one; lengths are taken from the copy.
     unsafe { header.as_mut_ptr().copy_from_nonoverlapping(frame.data, RPC_HEADER) };
-    let (header, parts) =
-        ReplyHeader::decode(&header, frame.len).ok_or("a reply with a header that no correct server writes")?;
+    ReplyHeader::decode(&header, frame.len).ok_or("a reply with a header that no correct server writes")
+}
+
+#[inline]
+fn take(ledger: &mut Ledger, frame: &Frame) -> std::result::Result<(), &'static str> {
+    let (header, parts) = header(frame)?;
     if header.status == Status::Cancelled {
         ledger.was_cancelled(frame.tag, Instant::now());
     }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::ledger::{Ledger, Taken};
-use super::pump::{self, Flushed, Request};
+use super::pump::{self, Flushed, InPlace, Received, Request};
 use super::reply::{CallOptions, Reply};
 use crate::facts::{METHOD_DESCRIBE, METHOD_PING, RPC_BYTES_FACTOR, RPC_FRAMES_PER_ROUND, UNORDERED_INTERVAL};
 use crate::ring::raw::{RawEndpoint, WaitLimit};
@@ -25,6 +25,8 @@ pub struct RawClient {
     pub(super) peer: Peer,
     /// A frame of this many bytes had no room when it was last tried.
     blocked: Option<usize>,
+    /// The last frame received is in the ring: nothing more is received before it is released, because that would release it.
+    shows: bool,
 }
 
 /// The server, as the kernel said when the connection was made.
@@ -44,7 +46,7 @@ impl RawClient {
         let max_buffered = max_buffered.unwrap_or(rx.capacity().saturating_mul(RPC_BYTES_FACTOR as usize));
         let mut select = Select::new();
         select.set_wait_policy(policy);
-        Ok(Self { tx, rx, ledger: Ledger::new(max_in_flight, max_buffered), select, peer, blocked: None })
+        Ok(Self { tx, rx, ledger: Ledger::new(max_in_flight, max_buffered), select, peer, blocked: None, shows: false })
     }
 
     /// Makes a call: sends it, or queues it if the server's limit is reached or there is no room now. Never waits. `stream`: its
@@ -163,9 +165,42 @@ impl RawClient {
         self.progress_for(None)
     }
 
+    /// The next reply of those that [`progress`](Self::progress) would receive: read where it lies if it belongs to a call that
+    /// `wanted` names, and nothing for that call came before it. Such a reply is taken, and after one with `more` false the call's
+    /// number means nothing. It lies there until [`release_reply`](Self::release_reply), and nothing is received before that. Every
+    /// other reply is kept for [`take`](Self::take), one for each call of this. False: there is nothing to receive now.
+    pub fn next_in_place(&mut self, wanted: impl FnOnce(u64) -> bool) -> (bool, Option<InPlace>) {
+        self.release_reply();
+        match pump::receive_in_place(&mut self.ledger, &mut self.rx, wanted) {
+            Ok(Received::Nothing) => (false, None),
+            Ok(Received::Kept) => (true, None),
+            Ok(Received::InPlace(reply)) => {
+                self.shows = true;
+                (true, Some(reply))
+            }
+            Err(error) => {
+                self.end(&error);
+                (false, None)
+            }
+        }
+    }
+
+    /// Gives the ring the place of the reply back that [`next_in_place`](Self::next_in_place) has given, if there is one, and sends
+    /// what is due.
+    pub fn release_reply(&mut self) {
+        if std::mem::take(&mut self.shows) {
+            self.rx.half.hot.release();
+            self.send_due();
+        }
+    }
+
     /// [`progress`](Self::progress) for who is about to look again by itself: it does not ask the server to tell of more, so the
     /// readiness descriptor says nothing of what comes after. How the connection ended, `progress` finds out.
     pub fn progress_untold(&mut self) -> bool {
+        if self.shows {
+            self.act();
+            return false;
+        }
         let mut more = true;
         for _ in 0..RPC_FRAMES_PER_ROUND {
             let received = match self.rx.half.hot.has_frame() {
@@ -191,6 +226,10 @@ impl RawClient {
     /// [`progress`](Self::progress) that stops once there is something to be taken for a call.
     #[inline]
     fn progress_for(&mut self, call: Option<u64>) -> bool {
+        if self.shows {
+            self.act();
+            return false;
+        }
         let mut more = true;
         for _ in 0..RPC_FRAMES_PER_ROUND {
             match pump::receive(&mut self.ledger, &mut self.rx) {
@@ -212,9 +251,9 @@ impl RawClient {
         more
     }
 
-    /// Times calls out, and sends what is due.
+    /// Times calls out, and sends what is due. Receives nothing.
     #[inline]
-    fn act(&mut self) {
+    pub fn act(&mut self) {
         if self.ledger.has_deadlines() {
             self.ledger.expire(Instant::now());
         }

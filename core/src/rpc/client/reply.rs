@@ -110,6 +110,16 @@ impl Reply {
         Self { data, meta_len: meta_len as u32 }
     }
 
+    /// [`copy`](Self::copy) for the bindings: not part of the stable API.
+    ///
+    /// # Safety
+    /// So many bytes are readable at both; another process may write them meanwhile. Both lengths are below 2^31.
+    #[doc(hidden)]
+    pub unsafe fn from_parts(meta: *const u8, meta_len: usize, body: *const u8, body_len: usize) -> Self {
+        // SAFETY: the caller's.
+        unsafe { Self::copy(meta, meta_len, body, body_len) }
+    }
+
     /// Metadata, then the body.
     #[inline]
     fn data(&self) -> &[u8] {
