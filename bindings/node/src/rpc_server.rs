@@ -4,7 +4,7 @@
 use crate::error::{OrThrow, refuse};
 use crate::handle::Shared;
 use crate::opening::{Attempt, GoOn, promise};
-use crate::options::{milliseconds, policy};
+use crate::options::{ServeSettings, milliseconds};
 use crate::teardown::close_with;
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
@@ -43,50 +43,6 @@ type Changed = Arc<Mutex<Vec<u64>>>;
 // Used by the JavaScript thread alone; the locks are there for the types.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Options of a server.
-#[napi(object)]
-pub struct ServeSettings {
-    pub capacity: Option<f64>,
-    pub align: Option<u32>,
-    pub mode: Option<u32>,
-    pub allow_uids: Option<Vec<u32>>,
-    /// In milliseconds.
-    pub handshake_timeout: Option<f64>,
-    pub wait: Option<String>,
-    pub max_clients: Option<u32>,
-    pub max_in_flight: Option<u32>,
-    pub max_bytes: Option<f64>,
-}
-
-impl ServeSettings {
-    fn builder(&self, name: &str) -> Result<ramway::rpc::ServerBuilder> {
-        let mut builder = Server::builder(name);
-        if let Some(bytes) = self.capacity {
-            builder = builder.capacity(bytes as u64);
-        }
-        if let Some(bytes) = self.align {
-            builder = builder.align(bytes);
-        }
-        if let Some(bits) = self.mode {
-            builder = builder.mode(bits);
-        }
-        if let Some(time) = self.handshake_timeout {
-            builder = builder.handshake_timeout(milliseconds(time));
-        }
-        if let Some(count) = self.max_clients {
-            builder = builder.max_clients(count as usize);
-        }
-        if let Some(calls) = self.max_in_flight {
-            builder = builder.max_in_flight(calls);
-        }
-        if let Some(bytes) = self.max_bytes {
-            builder = builder.max_bytes(bytes as usize);
-        }
-        let builder = builder.allow_uids(self.allow_uids.as_deref().unwrap_or_default());
-        Ok(builder.wait_policy(policy(self.wait.as_deref())?))
-    }
 }
 
 /// A method's number, and its name if it has one.
