@@ -4,7 +4,7 @@ mod support;
 
 use ramway::ErrorKind;
 use ramway::facts::{TYPE_ID_CALL, TYPE_ID_CANCEL, TYPE_ID_CREDIT, TYPE_ID_REPLY};
-use ramway::rpc::{CallOptions, Client, Reply, Status};
+use ramway::rpc::{CallOptions, Client, Reply, Status, Taken};
 use std::task::Poll;
 use std::time::Duration;
 use support::rpc::{Frame, Server, reply};
@@ -80,6 +80,31 @@ fn a_call_without_room_is_due_soon() {
     assert_eq!(client.due_in(), None);
     client.close().unwrap();
     server.join().unwrap();
+}
+
+#[test]
+fn a_binding_that_looks_by_itself_receives_what_is_there() {
+    with_server(1 << 16, 8, Server::echo, |client| {
+        let mut raw = client.into_raw();
+        raw.list_changed();
+        for i in 0..100u32 {
+            let seen = raw.incoming().start().peer;
+            let call = raw.start(7, &i.to_le_bytes(), &CallOptions::new(), false).unwrap();
+            let changed = loop {
+                let more = raw.progress_untold();
+                match raw.next_changed() {
+                    Some(changed) => break changed,
+                    None => assert!(!more),
+                }
+                std::thread::yield_now();
+            };
+            assert_eq!(changed, call);
+            assert!(raw.incoming().start().peer > seen);
+            let Taken::End(Ok(reply)) = raw.take(call) else { panic!("no reply") };
+            assert_eq!(reply.body(), i.to_le_bytes());
+        }
+        raw.close().unwrap();
+    });
 }
 
 #[test]

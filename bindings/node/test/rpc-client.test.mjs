@@ -249,7 +249,8 @@ scene('ten thousand calls at once, each with its own reply', async (scene) => {
 });
 
 scene('requests and replies that fill both rings', async (scene) => {
-  const [client] = await connected(scene, {}, ',4096');
+  // Few enough in flight that the server may keep all of their replies.
+  const [client] = await connected(scene, {}, ',4096,3');
   const body = new Uint8Array(client.maxRequestLength).map((_, i) => i * 7);
   const replies = await Promise.all(Array.from({ length: 300 }, () => client.call(ECHO, body)));
   for (const reply of replies) assert.deepEqual(reply.body, body);
@@ -451,6 +452,67 @@ scene('a server that is killed: what is under way may have run', async (scene) =
   await assert.rejects(client.call(ECHO), failed('PEER_DEAD', { mayHaveRun: false }));
   await assert.rejects(client.ping(), code('PEER_DEAD'));
   assert.deepEqual([client.peerAlive, client.inFlight, client.closed], [false, 0, false]);
+});
+
+scene('a server that is killed with many calls in flight', async (scene) => {
+  const [client, server] = await connected(scene);
+  const calls = Promise.allSettled(Array.from({ length: 3000 }, (_, i) => client.call(i % 3 ? HELD : ECHO, 'x')));
+  await server.does('serve held 500', 'held');
+  await server.kill();
+  const outcomes = await calls;
+  assert.equal(outcomes.length, 3000);
+  for (const outcome of outcomes) {
+    if (outcome.status === 'rejected') assert.equal(outcome.reason.kind, 'PeerDead');
+    else assert.equal(outcome.value.text(), 'x');
+  }
+  assert.ok(outcomes.some(({ status }) => status === 'rejected'));
+});
+
+scene('cancelling races with replies: each call ends once, and all leave the server', async (scene) => {
+  const [client] = await connected(scene);
+  const enough = new Error('enough');
+  let [replies, aborts] = [0, 0];
+  for (let round = 0; round < 20; round++) {
+    const controllers = Array.from({ length: 200 }, () => new AbortController());
+    const calls = controllers.map(({ signal }, i) => client.call(ECHO, `${round} ${i}`, { signal }));
+    for (const [i, call] of calls.entries()) {
+      call.then(
+        (reply) => {
+          replies++;
+          assert.equal(reply.text(), `${round} ${i}`);
+        },
+        (error) => {
+          aborts++;
+          assert.equal(error, enough);
+        },
+      );
+    }
+    // Some at once, some when the first replies are there.
+    for (const [i, controller] of controllers.entries()) {
+      if (i % 20 === 10) await turn();
+      if (i % 2 === round % 2) controller.abort(enough);
+    }
+    await Promise.allSettled(calls);
+    assert.equal(replies + aborts, 200 * (round + 1));
+  }
+  assert.ok(replies >= 2000 && aborts > 0, `${replies} replies, ${aborts} aborts`);
+  await client.ping();
+  await eventually('all calls have left the server', () => client.inFlight === 0);
+});
+
+scene('many time limits at once', async (scene) => {
+  const [client, server] = await connected(scene);
+  const calls = Array.from({ length: 2000 }, (_, i) => client.call(HELD, 'x', { timeout: 1 + (i % 30) }));
+  for (const { status, reason } of /** @type {any[]} */ (await Promise.allSettled(calls))) {
+    assert.equal(status, 'rejected');
+    code('TIMED_OUT')(reason);
+  }
+  // The handlers end now, of those that were begun.
+  await eventually('all calls have left the server', async () => {
+    await server.does('serve release', 'released');
+    return client.inFlight === 0;
+  });
+  assert.equal((await client.call(ECHO, 'still there')).text(), 'still there');
 });
 
 scene('a server that shuts down', async (scene) => {
