@@ -35,7 +35,7 @@ for (const wait of /** @type {const} */ (['hybrid', 'block', 'spin'])) {
     for (const [method, text] of replies.entries()) assert.deepEqual(await call(peer, method), { word: 'reply', text });
     assert.deepEqual(await call(peer, methodId('Named'), 100), { word: 'reply', text: '100' });
     // What has room among others, and what crosses alone.
-    for (const size of [1, 40_000, 65_536, 65_537, 500_000]) {
+    for (const size of [0, 1, 40_000, 65_536, 65_537, 500_000]) {
       for (const method of [0, 8]) assert.equal((await call(peer, method, size)).text, 'x'.repeat(size));
     }
     assert.deepEqual([server.clients, server.closed, server.path], [1, false, scene.path('rpc')]);
@@ -64,6 +64,12 @@ scene('a handler knows its call, whose bytes are its own', async (scene) => {
   const left = limited.remaining ?? assert.fail('no limit');
   assert.ok(left > 0 && left <= LONG && limited.body.length === 70_000);
   assert.deepEqual([stream.method, stream.text(), stream.isStream], [4, 'hello', true]);
+  for (const { body } of [plain, limited]) {
+    const { buffer, length } = body;
+    assert.equal(buffer.byteLength, length);
+    assert.equal(structuredClone(buffer, { transfer: [/** @type {ArrayBuffer} */ (buffer)] }).byteLength, length);
+    assert.equal(body.length, 0);
+  }
   // It ended well: nothing is aborted any more.
   assert.equal(plain.signal.aborted, false);
   await peer.kill();

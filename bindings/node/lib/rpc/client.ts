@@ -164,18 +164,16 @@ export class RpcClient implements Disposable, AsyncDisposable {
     if (options !== undefined) checkNames('callSync', options, SYNC_NAMES);
     blockUntil('RpcClient.callSync', options);
     const place = this.send('callSync', method, body, options?.meta, options?.timeout, 0);
+    let over = false;
     try {
       for (;;) {
         // A worker can be terminated between two waits.
         const buffers = call(() => this.native.wait(place, POLL_INTERVAL_MS));
-        if (this.board.count !== 0 && this.board.what(0) !== NOTHING) {
-          const error = this.board.error(0, buffers);
-          if (error !== null) throw error;
-          return this.board.reply(0, buffers);
-        }
+        over = this.board.count !== 0 && this.board.what(0) !== NOTHING;
+        if (over) return this.outcome(buffers);
       }
     } finally {
-      call(() => this.native.cancel(place));
+      if (!over) call(() => this.native.cancel(place));
       if (this.underWay !== 0) this.look();
     }
   }
@@ -324,6 +322,13 @@ export class RpcClient implements Disposable, AsyncDisposable {
     else stream.fail(error);
     this.follow();
     return null;
+  }
+
+  /** The reply of the one event that there is; throws the error that it is. */
+  private outcome(buffers: ArrayBuffer[] | null): Reply {
+    const error = this.board.error(0, buffers);
+    if (error !== null) throw error;
+    return this.board.reply(0, buffers);
   }
 
   /** Checks the options, and sends. Gives the place of the call. */

@@ -99,10 +99,9 @@ export class Crossing {
       return null;
     }
     const pid = into[from + 5]!;
-    const apart = into[from + 6] === -1;
-    const [meta, body] = apart
-      ? (call(() => this.native.bytes(token)) as [Uint8Array, Uint8Array])
-      : [this.take(into[from + 6]!), this.take(into[from + 7]!)];
+    const meta = this.take(into[from + 6]!);
+    const body = this.take(into[from + 7]!);
+    if (into[from + 6]! < 0) call(() => this.native.bytes(token, meta, body));
     return {
       token,
       method: into[from + 1]!,
@@ -153,9 +152,9 @@ export class Crossing {
     out[to + 4] = length;
   }
 
+  /** Bytes that have come, or room for those that had none: always an array of its own, which whoever gets it may transfer. */
   private take(length: number): Uint8Array {
-    // One of its own: whoever gets it may transfer it.
-    if (length === 0) return new Uint8Array(0);
+    if (length < 0) return new Uint8Array(-1 - length);
     const from = this.at;
     this.at += length;
     return this.intoBytes.slice(from, this.at);

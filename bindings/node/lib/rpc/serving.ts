@@ -1,5 +1,6 @@
 // The serving of one RPC server in the event loop: calls are taken many at a time when its descriptor says so, handlers run,
 // and what they have answered crosses to the native half together.
+import { availableParallelism } from 'node:os';
 import { clearTimeout, setTimeout } from 'node:timers';
 import type { NativeRpcServer } from '../../native.cjs';
 import { call } from '../errors.js';
@@ -12,7 +13,8 @@ import { type Arrived, Crossing, FAILED, NONE } from './crossing.js';
 import { RpcRequest } from './request.js';
 import { type Owner, type RpcHandler, type RpcStreamHandler, type Running, run, runStream } from './running.js';
 
-const SPINS = { spin: Infinity, hybrid: ITERATION_SPIN_MS, block: 0 };
+// On one processor whoever is waited for would wait too.
+const SPINS = { spin: Infinity, hybrid: availableParallelism() > 1 ? ITERATION_SPIN_MS : 0, block: 0 };
 
 /** What runs a method. */
 type Handler = { one: RpcHandler } | { stream: RpcStreamHandler };

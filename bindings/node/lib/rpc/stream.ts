@@ -1,7 +1,7 @@
 // Calls whose reply is a stream.
 import { isTimeOut, RamwayError } from '../errors.js';
 import { checkCall, timedOut, WAIT_NAMES, Waiter, type WaitOptions } from '../waiting/waiting.js';
-import { cancelled, onAbort, type UnderWay } from './call.js';
+import { cancelled, onAbort } from './call.js';
 import type { RpcClient } from './client.js';
 import type { Reply } from './reply.js';
 
@@ -16,7 +16,7 @@ const OVER: Result = { done: true, value: undefined };
  * for await (const { body } of client.stream('Store.Scan', prefix)) show(body);
  * ```
  */
-export class RpcStream implements AsyncIterableIterator<Reply, undefined>, UnderWay, Disposable, AsyncDisposable {
+export class RpcStream implements AsyncIterableIterator<Reply, undefined>, Disposable, AsyncDisposable {
   /** There may be something to take. */
   private ready = false;
   /** How it ended. */

@@ -8,14 +8,16 @@ const [path, how] = /** @type {[string, string]} */ (/** @type {unknown} */ (pro
 const over = () => console.log('over');
 
 switch (how) {
-  case 'worker': {
+  case 'blocking':
+  case 'waiting': {
     const client = RpcClient.connectSync(path);
     /** @type {string[]} */ const said = [];
     for (let i = 0; i < 3; i++) {
       said.push(client.callSync(1, `sync ${i}`).text(), (await client.call(1, `async ${i}`)).text());
     }
     parentPort?.postMessage(said);
-    client.callSync(3);
+    if (how === 'blocking') client.callSync(3);
+    await client.call(3);
     break;
   }
   case 'idle': {
