@@ -113,7 +113,7 @@ fn a_call_that_nobody_waits_for_kills_its_command() {
         if began.exists() {
             break late;
         }
-        assert_failed(&late, 3, "was not run");
+        assert_failed(&late, 3, "the call");
     };
     assert_failed(&late, 3, "may have been run");
     until("the command of a call that timed out is gone", || shells().iter().all(|&pid| is_gone(pid)));
