@@ -45,7 +45,7 @@ Examples:
 pub struct Args {
     /// The server's name, or its path
     name: OsString,
-    /// The method's number or name
+    /// The method's number or name; needed, but with --ping and --describe
     method: Option<String>,
     /// The request's bytes: TEXT itself, or `@FILE`, or `@-` for standard input [default: none]
     #[arg(long, value_name = "TEXT|@FILE")]
@@ -92,6 +92,10 @@ pub fn run(args: &Args) -> Outcome {
             return Err(Failure::new(failure::USAGE, text));
         }
     };
+    if [&args.data, &args.meta].iter().all(|given| given.as_ref().is_some_and(|given| given == "@-")) {
+        let text = "--data and --meta cannot both be standard input: give one of them as TEXT or @FILE";
+        return Err(Failure::new(failure::USAGE, text));
+    }
     let (data, meta) = (bytes(args.data.as_ref())?, bytes(args.meta.as_ref())?);
     let interrupt = Interrupt::install()?;
     let mut call = Call { client: connect(args, &interrupt)?, name: args.name.to_string_lossy().into(), interrupt };

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from itertools import product
 from pathlib import Path
 
@@ -97,8 +98,14 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("program", "server", "client"), PAIRS)
-def test_a_server_and_a_client_of_one_encoding(program: str, server: str, client: str, built: Path) -> None:
+def test_a_server_and_a_client_of_one_encoding(
+    program: str, server: str, client: str, built: Path, directory: Path
+) -> None:
     with Terminal(command(built, program, server, "serve", "distance")) as serving:
+        # However long it takes to start: clients wait for 10 s.
+        while not (directory / "distance.sock").exists():
+            assert serving.process.poll() is None, serving.output()
+            time.sleep(0.01)
         with Terminal(command(built, program, client, "ask", "distance", 3, 4)) as asking:
             assert float(asking.output()) == 5
         # What is no message is the handler's error.
