@@ -40,10 +40,10 @@ export { type CallOptions, type CallSyncOptions, Pending, type StreamOptions } f
 export { RpcClient } from './rpc/client.js';
 export { CallError, type CallStatus, methodId } from './rpc/errors.js';
 export { type MethodInfo, Reply } from './rpc/reply.js';
-export { RpcStream } from './rpc/stream.js';
 export { Fault, type RpcPeer, RpcRequest } from './rpc/request.js';
 export type { RpcBody, RpcElements, RpcHandler, RpcStreamHandler } from './rpc/running.js';
 export { type RpcMethodOptions, RpcServer } from './rpc/server.js';
+export { RpcStream } from './rpc/stream.js';
 export { type Cleaned, type CleanOptions, clean, ls, type Segment, type SegmentKind, unlink } from './segment.js';
 export type { Tensor, TensorLike, TensorShape, TypedArray } from './tensor.js';
 export type { Policy } from './topic/consumer.js';

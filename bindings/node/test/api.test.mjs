@@ -86,9 +86,9 @@ test('everything public is on the page', { timeout: LONG }, () => {
   const known = new Set(named.map((name) => name.replace(/\(.*/, '')));
   const main = ['Ring', 'Sender', 'Receiver', 'Message', 'Batch', 'Bus', 'Listener', 'Region', 'RamwayError'];
   main.push('Topic', 'Publisher', 'Subscriber', 'TopicMessage');
-  main.push('RpcServer', 'RpcRequest', 'Fault');
+  main.push('RpcServer', 'RpcRequest', 'Fault', 'RpcClient', 'Pending', 'RpcStream', 'Reply', 'CallError');
   const events = ['SenderEvents', 'ReceiverEvents', 'BusEvents', 'ListenerEvents'];
-  const records = ['Segment', 'Cleaned', 'SubscriberInfo', 'Lag'];
+  const records = ['Segment', 'Cleaned', 'SubscriberInfo', 'Lag', 'MethodInfo'];
   const options = [...types.keys()].filter((name) => name.endsWith('Options'));
   assert.ok(options.length >= 14 && main.every((name) => types.has(name)) && membersOf('Sender').size > 35);
   for (const type of [...main, ...events, ...records, ...options]) {
@@ -124,6 +124,12 @@ scene('the defaults are those of calls.txt', async ({ path, own }) => {
   assert.deepEqual([server.sender.align, client.wait], [16, 'hybrid']);
   const calls = own(await ramway.RpcServer.bind(path('rpc')));
   assert.equal(statSync(calls.path).mode & 0o7777, 0o600);
+  const serving = calls.run();
+  const caller = own(await ramway.RpcClient.connect(path('rpc')));
+  assert.deepEqual([caller.wait, caller.maxInFlight, caller.maxRequestLength], ['hybrid', 1024, (1 << 20) - 32]);
+  caller.close();
+  calls.close();
+  await serving;
   // The openers' time-out is 0.
   await assert.rejects(ramway.Ring.open(path('none')).sender(), { code: 'ERR_RAMWAY_NOT_FOUND' });
   await assert.rejects(ramway.Region.open(path('none')), { code: 'ERR_RAMWAY_NOT_FOUND' });

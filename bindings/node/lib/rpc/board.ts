@@ -35,6 +35,12 @@ const KINDS = native.errorKinds();
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
+/** The bytes of a buffer that native code gave. Bun does not transfer such a buffer; a reply's is to be like any other. */
+const own =
+  'bun' in process.versions
+    ? (buffer: ArrayBuffer) => new Uint8Array(buffer.slice(0))
+    : (buffer: ArrayBuffer) => new Uint8Array(buffer);
+
 export class Board {
   private readonly numbers: Float64Array;
   private readonly words: Int32Array;
@@ -102,7 +108,8 @@ export class Board {
     const at = words[word + AT]!;
     if (at === APART) {
       const meta = buffers![this.apart++]!;
-      return new Reply(new Uint8Array(buffers![this.apart++]!), metaLength === 0 ? NONE : new Uint8Array(meta));
+      const body = buffers![this.apart++]!;
+      return new Reply(own(body), metaLength === 0 ? NONE : own(meta));
     }
     const start = this.inbox + at;
     const body = this.bytes.slice(start + metaLength, start + metaLength + bodyLength);

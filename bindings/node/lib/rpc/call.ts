@@ -92,7 +92,7 @@ export class Called implements UnderWay {
  * const reply = await pending;
  * ```
  */
-export class Pending implements PromiseLike<Reply>, UnderWay, Disposable {
+export class Pending implements PromiseLike<Reply>, Disposable {
   private outcome: { reply: Reply } | { reason: unknown } | null = null;
   private promise: Promise<Reply> | null = null;
   private settle: { resolve(reply: Reply): void; reject(reason: unknown): void } | null = null;

@@ -41,7 +41,8 @@ const SYNC_NAMES = ['timeout', 'meta', 'allowMainThread'];
  * with a {@link CallError}, which says how the call ended and whether it may have run. Nothing is repeated by itself, and
  * a client does not connect again by itself.
  *
- * It belongs to one thread. While a call is under way it keeps the process running, unless `unref` was called.
+ * It belongs to one thread. While a reply, or the next element of a stream, is to come it keeps the process running,
+ * unless `unref` was called.
  *
  * ```js
  * const client = await RpcClient.connect('store');
@@ -72,6 +73,8 @@ export class RpcClient implements Disposable, AsyncDisposable {
   /** By their places. */
   private calls: (UnderWay | undefined)[] = [];
   private underWay = 0;
+  /** Calls with one reply, and streams whose next element is waited for. */
+  private waited = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   /** When it fires. */
   private timerAt = Infinity;
@@ -241,13 +244,13 @@ export class RpcClient implements Disposable, AsyncDisposable {
     this.polls = call(() => this.native.polls());
   }
 
-  /** Calls under way keep the process running (the default). */
+  /** What is to come keeps the process running (the default). */
   ref(): this {
     this.idle.hold(true);
     return this;
   }
 
-  /** The process may end while calls are under way. */
+  /** The process may end before it has come. */
   unref(): this {
     this.idle.hold(false);
     return this;
@@ -268,6 +271,7 @@ export class RpcClient implements Disposable, AsyncDisposable {
     const { calls } = this;
     this.calls = [];
     this.underWay = 0;
+    this.waited = 0;
     call(() => this.native.close(this.board.mapped));
     const text = `this RPC client of '${this.name}' was closed while the call was under way`;
     for (const under of calls) under?.fail(new CallError('Closed', text, true));
@@ -295,6 +299,13 @@ export class RpcClient implements Disposable, AsyncDisposable {
     if (this.isClosed) return;
     this.remove(place);
     call(() => this.native.cancel(place));
+    this.follow();
+  }
+
+  /** @internal The next element of a stream is waited for, or no more. */
+  streamWaits(yes: boolean): void {
+    if (this.isClosed) return;
+    this.waited += yes ? 1 : -1;
     this.follow();
   }
 
@@ -358,6 +369,7 @@ export class RpcClient implements Disposable, AsyncDisposable {
   private add<U extends UnderWay>(place: number, under: U): U {
     this.calls[place] = under;
     this.underWay++;
+    if (under.changed === undefined) this.waited++;
     this.follow();
     return under;
   }
@@ -367,6 +379,7 @@ export class RpcClient implements Disposable, AsyncDisposable {
     if (under !== undefined) {
       this.calls[place] = undefined;
       this.underWay--;
+      if (under.changed === undefined) this.waited--;
     }
     return under;
   }
@@ -401,14 +414,15 @@ export class RpcClient implements Disposable, AsyncDisposable {
     return any;
   }
 
-  /** Waits for what is to come for calls under way. */
+  /** Waits for what is to come, as long as anybody does. A stream that nobody reads from is left alone. */
   private follow(): void {
     if (this.isClosed) return;
-    if (this.underWay === 0) {
+    if (this.waited === 0) {
       if (this.idle.waits) this.idle.cancel();
-      return;
+      if (this.underWay === 0) return;
+    } else if (!this.idle.waits) {
+      this.idle.wait(this.news);
     }
-    if (!this.idle.waits) this.idle.wait(this.news);
     const { due } = this.board;
     if (due === Infinity) return;
     const at = performance.now() + due;

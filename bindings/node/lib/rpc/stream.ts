@@ -1,7 +1,7 @@
 // Calls whose reply is a stream.
 import { isTimeOut, RamwayError } from '../errors.js';
 import { checkCall, timedOut, WAIT_NAMES, Waiter, type WaitOptions } from '../waiting/waiting.js';
-import { cancelled, onAbort, type UnderWay } from './call.js';
+import { cancelled, onAbort } from './call.js';
 import type { RpcClient } from './client.js';
 import type { Reply } from './reply.js';
 
@@ -16,7 +16,7 @@ const OVER: Result = { done: true, value: undefined };
  * for await (const { body } of client.stream('Store.Scan', prefix)) show(body);
  * ```
  */
-export class RpcStream implements AsyncIterableIterator<Reply, undefined>, UnderWay, Disposable, AsyncDisposable {
+export class RpcStream implements AsyncIterableIterator<Reply, undefined>, Disposable, AsyncDisposable {
   /** There may be something to take. */
   private ready = false;
   /** How it ended. */
@@ -59,6 +59,7 @@ export class RpcStream implements AsyncIterableIterator<Reply, undefined>, Under
         () => this.nothing,
         () => {
           this.waiter = null;
+          this.client.streamWaits(false);
         },
         (reason) => {
           // What has come at the same time says more than that the time is up.
@@ -67,6 +68,7 @@ export class RpcStream implements AsyncIterableIterator<Reply, undefined>, Under
         },
       );
       this.waiter = waiter;
+      this.client.streamWaits(true);
     });
   }
 
@@ -107,13 +109,13 @@ export class RpcStream implements AsyncIterableIterator<Reply, undefined>, Under
   /** @internal */
   changed(): void {
     this.ready = true;
-    const { waiter } = this;
-    if (waiter === null) return;
+    if (this.waiter === null) return;
     try {
       const result = this.take();
-      if (result !== null) waiter.resolve(result);
+      if (result !== null) this.waiter?.resolve(result);
     } catch (error) {
-      waiter.reject(error);
+      // Whoever waits may have been told.
+      this.waiter?.reject(error);
     }
   }
 

@@ -3,6 +3,9 @@ import type { Duplex } from 'node:stream';
 import {
   type Batch,
   Bus,
+  CallError,
+  type CallOptions,
+  type CallStatus,
   type ConnectOptions,
   type Data,
   type FrameInfo,
@@ -10,12 +13,19 @@ import {
   Listener,
   type ListenOptions,
   type Message,
+  type MethodInfo,
+  methodId,
+  type Pending,
   RamwayError,
   type Receiver,
   type ReceiverMethods,
   Region,
+  type Reply,
   Ring,
   type RingOptions,
+  RpcClient,
+  type RpcConnectOptions,
+  type RpcStream,
   type Sender,
   type SenderMethods,
   type SyncOptions,
@@ -167,6 +177,39 @@ export async function regions(name: string): Promise<void> {
   const again: number = region.waitSync({ since: seen, timeout: 0 });
   void [buffer, bytes, again, region.size, region.readOnly, region.closed, Region.openSync(name)];
   region.close();
+}
+
+export async function calls(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+  const connect: RpcConnectOptions & WaitOptions = { timeout: 5, signal, maxBuffered: 1 << 20, allowUids: [0] };
+  const client: RpcClient = await RpcClient.connect(name, connect);
+  const options: CallOptions = { timeout: 5, signal, meta: 'trace' };
+  const reply: Reply = await client.call('Store.Get', bytes, options);
+  const [body, meta]: [Uint8Array, Uint8Array] = [reply.body, reply.meta];
+  const sync: Reply = client.callSync(7, 'key', { allowMainThread: true, timeout: 5 });
+  const pending: Pending = client.start(methodId('Store.Get'));
+  const awaited: Reply = await pending;
+  const [done, there]: [boolean, Reply | null] = [pending.done, pending.tryReply()];
+  const stream: RpcStream = client.stream('Store.Scan', '', { ...options, window: 4 });
+  for await (const element of stream) same<typeof element, Reply>(true);
+  const result: IteratorResult<Reply, undefined> = await stream.next({ timeout: 5 });
+  const methods: MethodInfo[] = await client.describe();
+  try {
+    await client.ping({ timeout: 5 });
+  } catch (error) {
+    if (error instanceof CallError) {
+      const status: CallStatus | undefined = error.status;
+      const rest: [number, string, boolean, string] = [error.applicationCode, error.text, error.mayHaveRun, error.code];
+      void [status, rest];
+    }
+  }
+  const peer: [number, number | undefined] = [client.peerUid, client.peerPid];
+  const limits: number[] = [client.inFlight, client.maxInFlight, client.maxRequestLength];
+  void [body, meta, sync, awaited, done, there, result, methods, peer, limits, client.closed];
+  // @ts-expect-error a window is of streams
+  void client.call(7, 'x', { window: 4 });
+  // @ts-expect-error a method is a number or a name
+  void client.call({});
+  client.close();
 }
 
 const frame: FrameOptions = { typeId: 1 };
