@@ -186,6 +186,33 @@ impl ListenSettings {
     }
 }
 
+/// Options of an RPC server.
+#[napi(object)]
+pub struct ServeSettings {
+    pub capacity: Option<f64>,
+    pub align: Option<u32>,
+    pub mode: Option<u32>,
+    pub allow_uids: Option<Vec<u32>>,
+    /// In milliseconds.
+    pub handshake_timeout: Option<f64>,
+    pub wait: Option<String>,
+    pub max_clients: Option<u32>,
+    pub max_in_flight: Option<u32>,
+    pub max_bytes: Option<f64>,
+}
+
+impl ServeSettings {
+    pub(crate) fn builder(&self, name: &str) -> Result<ramway::rpc::ServerBuilder> {
+        let mut builder = ramway::rpc::Server::builder(name);
+        pass!(self => builder: capacity as u64, align, mode, max_clients as usize, max_in_flight, max_bytes as usize);
+        if let Some(timeout) = self.handshake_timeout {
+            builder = builder.handshake_timeout(milliseconds(timeout));
+        }
+        let builder = builder.allow_uids(self.allow_uids.as_deref().unwrap_or_default());
+        Ok(builder.wait_policy(policy(self.wait.as_deref())?))
+    }
+}
+
 /// Options of a region.
 #[napi(object)]
 pub struct RegionSettings {

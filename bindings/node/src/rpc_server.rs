@@ -4,7 +4,7 @@
 use crate::error::{OrThrow, refuse};
 use crate::handle::Shared;
 use crate::opening::{Attempt, GoOn, promise};
-use crate::options::{milliseconds, policy};
+use crate::options::{ServeSettings, milliseconds};
 use crate::teardown::close_with;
 use napi::bindgen_prelude::*;
 use napi_derive::napi;
@@ -43,50 +43,6 @@ type Changed = Arc<Mutex<Vec<u64>>>;
 // Used by the JavaScript thread alone; the locks are there for the types.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Options of a server.
-#[napi(object)]
-pub struct ServeSettings {
-    pub capacity: Option<f64>,
-    pub align: Option<u32>,
-    pub mode: Option<u32>,
-    pub allow_uids: Option<Vec<u32>>,
-    /// In milliseconds.
-    pub handshake_timeout: Option<f64>,
-    pub wait: Option<String>,
-    pub max_clients: Option<u32>,
-    pub max_in_flight: Option<u32>,
-    pub max_bytes: Option<f64>,
-}
-
-impl ServeSettings {
-    fn builder(&self, name: &str) -> Result<ramway::rpc::ServerBuilder> {
-        let mut builder = Server::builder(name);
-        if let Some(bytes) = self.capacity {
-            builder = builder.capacity(bytes as u64);
-        }
-        if let Some(bytes) = self.align {
-            builder = builder.align(bytes);
-        }
-        if let Some(bits) = self.mode {
-            builder = builder.mode(bits);
-        }
-        if let Some(time) = self.handshake_timeout {
-            builder = builder.handshake_timeout(milliseconds(time));
-        }
-        if let Some(count) = self.max_clients {
-            builder = builder.max_clients(count as usize);
-        }
-        if let Some(calls) = self.max_in_flight {
-            builder = builder.max_in_flight(calls);
-        }
-        if let Some(bytes) = self.max_bytes {
-            builder = builder.max_bytes(bytes as usize);
-        }
-        let builder = builder.allow_uids(self.allow_uids.as_deref().unwrap_or_default());
-        Ok(builder.wait_policy(policy(self.wait.as_deref())?))
-    }
 }
 
 /// A method's number, and its name if it has one.
@@ -201,7 +157,7 @@ impl NativeRpcServer {
     /// milliseconds this is to be called although the descriptor is not readable (Infinity: never), and two that are not used. A
     /// record is eight: the call's number, and of a call its method, 1 for one reply or 2 for a stream, its milliseconds
     /// (Infinity: no limit), the client's user and process (-1: no number), and the lengths of metadata and body, which are in
-    /// `into_bytes` one after the other; -1 twice: there was no room, and `bytes` has them. Of one that has changed: -1 for the
+    /// `into_bytes` one after the other. Both below 0, and less by one: there was no room, and `bytes` has them. Of one that has changed: -1 for the
     /// method, 1 if another element can be sent, 1 if nobody wants its reply any more.
     #[napi]
     pub fn cross(
@@ -252,12 +208,20 @@ impl NativeRpcServer {
         self.serving.with(|serving| serving.answer(token as u64, what, code, &meta, &body))
     }
 
-    /// Metadata and body of a call that `cross` had no room for.
+    /// Writes metadata and body of a call that `cross` had no room for. Both arrays are as long as they.
     #[napi]
-    pub fn bytes(&self, token: f64) -> Result<Vec<Uint8Array>> {
-        self.serving.with(|serving| match serving.calls.get(&(token as u64)) {
-            Some(call) => Ok(vec![Uint8Array::from(call.meta()), Uint8Array::from(call.body())]),
-            None => Err(refuse(ErrorKind::InvalidArgument, "there is no such call")),
+    pub fn bytes(&self, token: f64, mut meta: Uint8ArraySlice<'_>, mut body: Uint8ArraySlice<'_>) -> Result<()> {
+        self.serving.with(|serving| {
+            let call = serving.calls.get(&(token as u64));
+            let fits = |call: &&Call| call.meta().len() == meta.len() && call.body().len() == body.len();
+            let Some(call) = call.filter(fits) else {
+                return Err(refuse(ErrorKind::InvalidArgument, "there is no such call, or its bytes are others"));
+            };
+            // SAFETY: this thread is JavaScript's, which has lent both until this returns, and has made them for this.
+            let (to_meta, to_body) = unsafe { (meta.as_mut(), body.as_mut()) };
+            to_meta.copy_from_slice(call.meta());
+            to_body.copy_from_slice(call.body());
+            Ok(())
         })
     }
 
@@ -335,7 +299,7 @@ impl Serving {
                 bytes = rest;
                 [meta.len() as f64, body.len() as f64]
             } else {
-                [-1.0, -1.0]
+                [-1.0 - meta.len() as f64, -1.0 - body.len() as f64]
             };
             record.copy_from_slice(&[
                 token as f64,

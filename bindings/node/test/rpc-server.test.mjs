@@ -1,49 +1,17 @@
-// RPC servers: what handlers get and reply, how calls end, streams, limits, deaths, shutting down. The client is another process.
+// RPC servers: what handlers get and reply, how they fail, streams, what cannot be bound or registered. The client is another process.
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import { Worker } from 'node:worker_threads';
-import { Bus, Fault, Listener, methodId, RpcRequest, RpcServer } from '../index.mjs';
-import { code, eventually, LONG, program, scene, settled, sleep } from './scene.mjs';
-
-/** @typedef {import('./scene.mjs').Scene} Scene */
-/** @typedef {import('./scene.mjs').Peer} Peer */
-
-/** A promise that is settled from outside. */
-function gate() {
-  /** @type {(value?: any) => void} */ let open = () => {};
-  const opened = new Promise((resolve) => {
-    open = resolve;
-  });
-  return { open, opened };
-}
-
-/**
- * A server that serves, and what its `run` gives.
- * @param {Scene} scene @param {(server: RpcServer) => void} register @param {import('../index.mjs').RpcServerOptions} [options]
- * @returns {Promise<[RpcServer, Promise<void>]>}
- */
-async function serving({ path, own }, register, options) {
-  const server = own(await RpcServer.bind(path('rpc'), options));
-  register(server);
-  const run = server.run();
-  run.catch(() => {});
-  return [server, run];
-}
-
-/** @param {Scene} scene */
-const client = ({ path, peer }, ...places) => peer(...places, `call=${path('rpc')}`);
-
-/** The answer of one call. @param {Peer} peer @param {number} method */
-async function call(peer, method, size = 0, timeout = 0) {
-  const { first } = await peer.ask(`rpc start 1 ${method} ${size} ${timeout}`);
-  return peer.ask(`rpc wait ${first}`);
-}
-
-const bytes = (/** @type {string} */ text) => new TextEncoder().encode(text);
+import { Bus, Fault, Listener, methodId, RpcClient, RpcRequest, RpcServer } from '../index.mjs';
+import { bytes, call, client, gate, serving } from './rpc-scene.mjs';
+import { code, eventually, LONG, Peer, scene, settled, sleep } from './scene.mjs';
 
 for (const wait of /** @type {const} */ (['hybrid', 'block', 'spin'])) {
   scene(`a reply is what a handler returns or resolves with (${wait})`, async (scene) => {
     const buffer = bytes('a buffer').buffer;
+    const shared = (/** @type {Uint8Array} */ body) => {
+      const copy = new SharedArrayBuffer(body.length);
+      new Uint8Array(copy).set(body);
+      return copy;
+    };
     const [server] = await serving(
       scene,
       (server) => {
@@ -57,6 +25,7 @@ for (const wait of /** @type {const} */ (['hybrid', 'block', 'spin'])) {
           // biome-ignore lint/suspicious/noThenProperty: what is like a promise
           .method(6, () => ({ then: (/** @type {any} */ done) => done('from a thenable') }))
           .method(7, () => null)
+          .method(8, (request) => shared(request.body))
           .method('Named', (request) => request.text().length.toString());
       },
       { wait },
@@ -66,8 +35,8 @@ for (const wait of /** @type {const} */ (['hybrid', 'block', 'spin'])) {
     for (const [method, text] of replies.entries()) assert.deepEqual(await call(peer, method), { word: 'reply', text });
     assert.deepEqual(await call(peer, methodId('Named'), 100), { word: 'reply', text: '100' });
     // What has room among others, and what crosses alone.
-    for (const size of [1, 40_000, 65_536, 65_537, 500_000]) {
-      assert.equal((await call(peer, 0, size)).text, 'x'.repeat(size));
+    for (const size of [0, 1, 40_000, 65_536, 65_537, 500_000]) {
+      for (const method of [0, 8]) assert.equal((await call(peer, method, size)).text, 'x'.repeat(size));
     }
     assert.deepEqual([server.clients, server.closed, server.path], [1, false, scene.path('rpc')]);
   });
@@ -85,8 +54,8 @@ scene('a handler knows its call, whose bytes are its own', async (scene) => {
   const peer = await client(scene);
   await call(peer, 3, 5);
   await call(peer, 3, 70_000, LONG);
-  await peer.does('rpc stream 4 hello 3 0', 'started', { first: 2 });
-  await peer.does('rpc next 2', 'complete');
+  await peer.does('call stream 4 hello 3 0', 'started', { first: 2 });
+  await peer.does('call next 2', 'complete');
   const [plain, limited, stream] = seen;
   assert.ok(plain instanceof RpcRequest);
   assert.deepEqual([plain.method, plain.text(), plain.isStream, plain.meta.length], [3, 'xxxxx', false, 0]);
@@ -95,6 +64,12 @@ scene('a handler knows its call, whose bytes are its own', async (scene) => {
   const left = limited.remaining ?? assert.fail('no limit');
   assert.ok(left > 0 && left <= LONG && limited.body.length === 70_000);
   assert.deepEqual([stream.method, stream.text(), stream.isStream], [4, 'hello', true]);
+  for (const { body } of [plain, limited]) {
+    const { buffer, length } = body;
+    assert.equal(buffer.byteLength, length);
+    assert.equal(structuredClone(buffer, { transfer: [/** @type {ArrayBuffer} */ (buffer)] }).byteLength, length);
+    assert.equal(body.length, 0);
+  }
   // It ended well: nothing is aborted any more.
   assert.equal(plain.signal.aborted, false);
   await peer.kill();
@@ -146,135 +121,6 @@ scene('every way to fail has its status', async (scene) => {
   assert.deepEqual([(await call(peer, 99)).status, (await call(peer, 99)).may_have_run], ['NoSuchMethod', 'false']);
 });
 
-scene('a thousand calls are under way, and are answered in any order', async (scene) => {
-  const waiting = /** @type {(() => void)[]} */ ([]);
-  const all = gate();
-  await serving(
-    scene,
-    (server) =>
-      server.method(1, async (request) => {
-        const mine = waiting.length;
-        const { open, opened } = gate();
-        if (waiting.push(open) === 1000) all.open();
-        await opened;
-        return `${mine} ${request.body.length}`;
-      }),
-    { maxInFlight: 1000 },
-  );
-  const peer = await client(scene);
-  await peer.does('rpc start 1000 1 10 0', 'started', { first: 0 });
-  await all.opened;
-  for (const open of waiting.reverse()) open();
-  for (const number of [999, 0, 500]) await peer.does(`rpc wait ${number}`, 'reply', { text: `${number} 10` });
-  await peer.does('rpc wait-all', 'waited', { Ok: 997 });
-});
-
-scene('a promise that never settles keeps one place, and disturbs no other client', async (scene) => {
-  let began = 0;
-  await serving(
-    scene,
-    (server) => {
-      server.method(1, () => new Promise(() => began++));
-      server.method(2, () => 'there');
-    },
-    { maxInFlight: 4 },
-  );
-  const [stuck, other] = [await client(scene), await client(scene)];
-  await stuck.does('rpc start 20 1 0 0', 'started');
-  await eventually('four calls have begun', () => began === 4);
-  assert.equal((await call(other, 2)).text, 'there');
-  assert.equal(began, 4);
-  // Cancelling frees no place as long as the handler runs.
-  for (let number = 0; number < 20; number++) await stuck.does(`rpc cancel ${number}`, 'cancelled');
-  assert.equal((await call(other, 2)).text, 'there');
-  assert.equal(began, 4);
-  await stuck.does('rpc state', 'state', { in_flight: 4 });
-});
-
-scene('requests and replies beyond maxBytes are refused, and the rest goes on', async (scene) => {
-  const { open, opened } = gate();
-  let began = 0;
-  await serving(
-    scene,
-    (server) =>
-      server.method(1, async () => {
-        began++;
-        await opened;
-      }),
-    { maxBytes: 30_000 },
-  );
-  const peer = await client(scene);
-  await peer.does('rpc start 3 1 10000 0', 'started');
-  await peer.does('rpc start 1 1 10000 0', 'started');
-  await peer.does('rpc wait 3', 'failed', { status: 'Overloaded', may_have_run: 'false' });
-  assert.equal(began, 3);
-  open();
-  await peer.does('rpc wait-all', 'waited', { Ok: 3 });
-  assert.equal((await call(peer, 1, 10_000)).word, 'reply');
-});
-
-scene('a cancelled call aborts the signal of its handler, and ends when that does', async (scene) => {
-  /** @type {RpcRequest[]} */ const seen = [];
-  const { open, opened } = gate();
-  await serving(scene, (server) =>
-    server.method(1, async (request) => {
-      const { signal } = request;
-      seen.push(request);
-      await new Promise((resolve) => signal.addEventListener('abort', resolve));
-      await opened;
-    }),
-  );
-  const peer = await client(scene);
-  await peer.does('rpc start 2 1 0 0', 'started');
-  await eventually('both have begun', () => seen.length === 2);
-  await peer.does('rpc cancel 0', 'cancelled');
-  await eventually('the first is cancelled', () => seen[0].signal.aborted);
-  assert.deepEqual([seen[0].cancelled, seen[1].cancelled, seen[1].signal.aborted], [true, false, false]);
-  assert.equal(seen[0].signal.reason.name, 'AbortError');
-  await peer.does('rpc state', 'state', { in_flight: 2 });
-  open();
-  await eventually('its place is free', async () => (await peer.ask('rpc state')).in_flight === '1');
-  await peer.does('rpc cancel 1', 'cancelled');
-});
-
-scene('time limits: the signal aborts without traffic, and what is late is not begun', async (scene) => {
-  /** @type {RpcRequest[]} */ const seen = [];
-  const aborted = gate();
-  await serving(scene, (server) => {
-    server.method(1, (request) => {
-      seen.push(request);
-      return new Promise((resolve) => request.signal.addEventListener('abort', resolve)).then(aborted.open);
-    });
-  });
-  const peer = await client(scene);
-  await peer.does('rpc start 1 1 0 60', 'started');
-  await aborted.opened;
-  assert.deepEqual([seen[0].cancelled, seen[0].remaining], [true, 0]);
-  await peer.does('rpc wait 0', 'failed', { may_have_run: 'true' });
-});
-
-scene('what has waited behind a slow handler for longer than its time is not begun', async (scene) => {
-  let began = 0;
-  let pause = 50;
-  await serving(scene, (server) =>
-    server.method(1, () => {
-      began++;
-      const until = performance.now() + pause;
-      while (performance.now() < until);
-    }),
-  );
-  const peer = await client(scene);
-  // Whether the server takes them together is not said: until it has.
-  for (let skipped = 0; skipped === 0; pause = Math.min(2 * pause, 500)) {
-    began = 0;
-    await peer.ask('rpc start 5 1 0 20');
-    const answer = await peer.ask('rpc wait-all');
-    await eventually('all of them have ended', async () => (await peer.ask('rpc state')).in_flight === '0');
-    assert.equal(answer.Ok, undefined);
-    skipped = 5 - began;
-  }
-});
-
 scene('streams: generators of both kinds, iterables, and what goes wrong in them', async (scene) => {
   let finished = 0;
   await serving(scene, (server) => {
@@ -311,10 +157,10 @@ scene('streams: generators of both kinds, iterables, and what goes wrong in them
   const peer = await client(scene);
   /** @param {number} method @param {string} body @param {number} window @returns {Promise<[(string | undefined)[], any]>} */
   const elements = async (method, body, window) => {
-    const { first } = await peer.ask(`rpc stream ${method} ${body} ${window} 0`);
+    const { first } = await peer.ask(`call stream ${method} ${body} ${window} 0`);
     const texts = [];
     for (;;) {
-      const answer = await peer.ask(`rpc next ${first}`);
+      const answer = await peer.ask(`call next ${first}`);
       if (answer.word !== 'reply') return [texts, answer];
       texts.push(answer.text);
     }
@@ -375,8 +221,8 @@ scene('a slow reader stops its stream and nothing else; letting go of it ends th
   });
   const peer = await client(scene);
   const other = await client(scene);
-  await peer.does('rpc stream 1 - 3 0', 'started', { first: 0 });
-  await peer.does('rpc stream 2 - 3 0', 'started', { first: 1 });
+  await peer.does('call stream 1 - 3 0', 'started', { first: 0 });
+  await peer.does('call stream 2 - 3 0', 'started', { first: 1 });
   await eventually('as many as there is room for', () => yielded.every((count) => count === 3));
   for (let i = 0; i < 20; i++) {
     assert.equal((await call(peer, 3)).text, 'there');
@@ -384,19 +230,19 @@ scene('a slow reader stops its stream and nothing else; letting go of it ends th
   }
   assert.deepEqual(yielded, [3, 3]);
   for (const stream of [0, 1]) {
-    for (let i = 0; i < 10; i++) await peer.does(`rpc next ${stream}`, 'reply', { text: i });
+    for (let i = 0; i < 10; i++) await peer.does(`call next ${stream}`, 'reply', { text: i });
   }
   assert.ok(
     yielded.every((count) => count <= 14),
     `${yielded}`,
   );
-  await peer.does('rpc cancel 0', 'cancelled');
-  await peer.does('rpc cancel 1', 'cancelled');
+  await peer.does('call cancel 0', 'cancelled');
+  await peer.does('call cancel 1', 'cancelled');
   await Promise.all(ended.map(({ opened }) => opened));
   assert.ok(request?.signal.aborted);
   await eventually('their places are free', async () => {
     await call(peer, 3);
-    return (await peer.ask('rpc state')).in_flight === '0';
+    return (await peer.ask('call state')).in_flight === '0';
   });
 });
 
@@ -431,16 +277,16 @@ scene('a stream that waits for something of its own is ended through its signal,
     });
   });
   const peer = await client(scene);
-  await peer.does('rpc stream 1 - 1 0', 'started');
-  await peer.does('rpc stream 2 - 1 0', 'started');
+  await peer.does('call stream 1 - 1 0', 'started');
+  await peer.does('call stream 2 - 1 0', 'started');
   await eventually('both have begun', () => began === 2);
-  await peer.does('rpc cancel 0', 'cancelled');
-  await peer.does('rpc cancel 1', 'cancelled');
+  await peer.does('call cancel 0', 'cancelled');
+  await peer.does('call cancel 1', 'cancelled');
   await ended.opened;
   await eventually('return was called', () => returned === 1);
   await eventually('their places are free', async () => {
     await call(peer, 99);
-    return (await peer.ask('rpc state')).in_flight === '0';
+    return (await peer.ask('call state')).in_flight === '0';
   });
 });
 
@@ -453,180 +299,14 @@ scene('the event loop runs on beside calls and streams without end', async (scen
     server.method(2, () => void calls++);
   });
   const [reader, caller] = [await client(scene), await client(scene)];
-  await reader.does('rpc stream 1 - 1000000 0', 'started');
-  reader.tell('rpc next 0');
-  await caller.does('rpc start 20000 2 0 0', 'started');
+  await reader.does('call stream 1 - 1000000 0', 'started');
+  reader.tell('call next 0');
+  await caller.does('call start 20000 2 0 0', 'started');
   for (let i = 0; i < 50; i++) await sleep(0);
-  await caller.does('rpc wait-all', 'waited', { Ok: 20_000 });
+  await caller.does('call wait-all', 'waited', { Ok: 20_000 });
   assert.equal(calls, 20_000);
   await reader.said('reply', { text: 'x' });
-  await reader.does('rpc cancel 0', 'cancelled');
-});
-
-scene(
-  'a client is killed with calls under way: they are cancelled, and no other client is disturbed',
-  async (scene) => {
-    /** @type {RpcRequest[]} */ const seen = [];
-    let ended = 0;
-    let finished = 0;
-    const [server] = await serving(
-      scene,
-      (server) => {
-        server.method(1, async (request) => {
-          seen.push(request);
-          await new Promise((resolve) => request.signal.addEventListener('abort', resolve));
-          ended++;
-          return 'for nobody';
-        });
-        server.stream(2, async function* () {
-          try {
-            for (;;) yield 'x';
-          } finally {
-            finished++;
-          }
-        });
-        server.method(3, () => 'there');
-      },
-      { maxClients: 2 },
-    );
-    const other = await client(scene);
-    for (let round = 1; round <= 3; round++) {
-      const peer = await client(scene);
-      await peer.does('rpc start 100 1 0 0', 'started');
-      await peer.does('rpc stream 2 - 4 0', 'started', { first: 100 });
-      await peer.does('rpc next 100', 'reply', { text: 'x' });
-      await eventually('all have begun', () => seen.length === 100 * round);
-      assert.equal(server.clients, 2);
-      await peer.kill();
-      await eventually('all have ended', () => ended === 100 * round && finished === round);
-      await eventually('it is gone', () => server.clients === 1);
-      assert.ok(seen.every((request) => request.cancelled && request.signal.aborted));
-      assert.equal((await call(other, 3)).text, 'there');
-    }
-  },
-);
-
-scene('a client that is stopped holds up nobody', async (scene) => {
-  let sent = 0;
-  await serving(
-    scene,
-    (server) => {
-      server.stream(1, function* () {
-        for (;;) {
-          sent++;
-          yield new Uint8Array(1000);
-        }
-      });
-      server.method(2, () => 'there');
-    },
-    { capacity: 4096 },
-  );
-  const [stopped, other] = [await client(scene), await client(scene)];
-  await stopped.does('rpc stream 1 - 1000 0', 'started');
-  await eventually('its ring is full', () => sent >= 3);
-  stopped.stop();
-  for (let i = 0; i < 50; i++) assert.equal((await call(other, 2)).text, 'there');
-  const before = sent;
-  for (let i = 0; i < 50; i++) assert.equal((await call(other, 2)).text, 'there');
-  assert.equal(sent, before);
-  stopped.goOn();
-  await stopped.does('rpc next 0', 'reply');
-  await stopped.does('rpc cancel 0', 'cancelled');
-});
-
-scene('a shutdown waits for what runs, and takes nothing new', async (scene) => {
-  const { open, opened } = gate();
-  let began = 0;
-  const [server, run] = await serving(scene, (server) =>
-    server.method(1, async () => {
-      began++;
-      await opened;
-      return 'done';
-    }),
-  );
-  const peer = await client(scene);
-  await peer.does('rpc start 5 1 0 0', 'started');
-  await eventually('all have begun', () => began === 5);
-  const down = server.shutdown(LONG);
-  await eventually('nobody can come in', () => !existsSync(scene.path('rpc')));
-  assert.deepEqual(
-    [await call(peer, 1), began],
-    [{ word: 'failed', status: 'Draining', code: '0', may_have_run: 'false', text: '' }, 5],
-  );
-  assert.deepEqual([await settled(down), await settled(run), server.closed], [false, false, false]);
-  open();
-  await Promise.all([down, run]);
-  await peer.does('rpc wait-all', 'waited', { Ok: 5 });
-  assert.deepEqual([server.closed, server.clients], [true, 0]);
-  const late = await call(peer, 1);
-  assert.deepEqual([late.status, late.may_have_run], ['Closed', 'false']);
-  await server.shutdown();
-  scene.own(await RpcServer.bind(scene.path('rpc')));
-});
-
-scene('a shutdown whose time is over cancels, and does not wait for what goes on', async (scene) => {
-  /** @type {RpcRequest[]} */ const seen = [];
-  let finished = 0;
-  const [server, run] = await serving(scene, (server) => {
-    server.method(1, async (request) => {
-      seen.push(request);
-      await new Promise((resolve) => request.signal.addEventListener('abort', resolve));
-      return 'ended';
-    });
-    server.method(2, (request) => {
-      seen.push(request);
-      return new Promise(() => {});
-    });
-    server.stream(3, async function* (request) {
-      seen.push(request);
-      try {
-        for (;;) yield 'x';
-      } finally {
-        finished++;
-      }
-    });
-  });
-  const [peer, stuck] = [await client(scene), await client(scene)];
-  await peer.does('rpc start 1 1 0 0', 'started');
-  await peer.does('rpc stream 3 - 1 0', 'started');
-  await stuck.does('rpc start 1 2 0 0', 'started');
-  await eventually('all have begun', () => seen.length === 3);
-  await server.shutdown(20);
-  await run;
-  assert.ok(seen.every((request) => request.cancelled && request.signal.aborted));
-  assert.equal(finished, 1);
-  await peer.does('rpc wait 0', 'failed', { status: 'Cancelled' });
-  await stuck.does('rpc wait 0', 'failed', { status: 'PeerDead', may_have_run: 'true' });
-});
-
-scene('closing ends everything at once, also from a handler', async (scene) => {
-  for (const how of ['outside', 'a handler', 'a generator', 'a shutdown in a handler']) {
-    /** @type {RpcRequest[]} */ const seen = [];
-    const [server, run] = await serving(scene, (server) => {
-      server.method(1, (request) => {
-        seen.push(request);
-        void request.signal;
-        return new Promise(() => {});
-      });
-      server.method(2, () => server.close());
-      server.stream(3, function* () {
-        server.close();
-        yield 'x';
-      });
-      server.method(4, async () => void (await server.shutdown()));
-    });
-    const peer = await client(scene);
-    await peer.does('rpc start 3 1 0 0', 'started');
-    await eventually('all have begun', () => seen.length === 3);
-    if (how === 'outside') server.close();
-    else if (how === 'a generator') await peer.does('rpc stream 3 - 2 0', 'started');
-    else await peer.does(`rpc start 1 ${how === 'a handler' ? 2 : 4} 0 0`, 'started');
-    await run;
-    assert.ok(server.closed && seen.every((request) => request.signal.aborted && request.cancelled));
-    await peer.does('rpc wait 0', 'failed', { status: 'PeerDead', may_have_run: 'true' });
-    server.close();
-    await peer.kill();
-  }
+  await reader.does('call cancel 0', 'cancelled');
 });
 
 scene('run: once, until it is aborted', async ({ path, own }) => {
@@ -728,54 +408,47 @@ scene('what cannot be bound, registered or asked for', async ({ path, own }) => 
 });
 
 scene('who speaks no RPC, or is one too many, is refused', async (scene) => {
-  const { path, own, peer } = scene;
+  const { path, own } = scene;
   await serving(scene, (server) => server.method(1, () => 'there'), { maxClients: 1 });
   await assert.rejects(Bus.connect(path('rpc'), { timeout: LONG }), code('ABI_MISMATCH'));
   const first = await client(scene);
-  const answer = await own(
-    new /** @type {any} */ (first).constructor(process.env.RAMWAY_PEER, [`call=${path('rpc')}`]),
-  );
-  await answer.said('error', { name: 'Busy' });
+  const second = own(await Peer.start(`call=${path('rpc')}`));
+  await second.said('error', { name: 'Busy' });
   assert.equal((await call(first, 1)).text, 'there');
   const plain = own(await Listener.bind(path('bus')));
   plain.accept().catch(() => {});
-  const other = await own(new /** @type {any} */ (first).constructor(process.env.RAMWAY_PEER, [`call=${path('bus')}`]));
+  const other = own(await Peer.start(`call=${path('bus')}`));
   await other.said('error', { name: 'AbiMismatch' });
-  void peer;
 });
 
-scene('a program ends when its server is closed, and not before', async ({ path, own, peer }) => {
-  for (const how of ['shutdown', 'close', 'unref', 'idle', 'exit']) {
-    const server = own(program('./peer/rpc-server.mjs', path(how), how));
-    assert.equal(await server.line(), 'serves');
-    if (how === 'shutdown' || how === 'close' || how === 'exit') {
-      const one = await peer(`call=${path(how)}`);
-      assert.equal((await call(one, 1)).text, 'there');
-      await one.does('rpc start 1 2 0 0', 'started');
-      assert.equal(await one.kill(), undefined);
-    }
-    assert.deepEqual(await server.finish(), how === 'unref' || how === 'idle' ? [] : ['over']);
-    // process.exit ends nothing in words: the name is left to whoever binds it next.
-    if (how !== 'exit') assert.equal(existsSync(path(how)), false, how);
-    own(RpcServer.bindSync(path(how)));
+scene('metadata goes both ways, of each element its own', async (scene) => {
+  const [server] = await serving(scene, (server) => {
+    server.method(1, async (request) => {
+      request.replyMeta = request.meta;
+      await null;
+      return 'reply';
+    });
+    server.stream(2, async function* (request) {
+      for (const meta of ['one', undefined, 'two']) {
+        request.replyMeta = meta;
+        yield 'element';
+      }
+      request.replyMeta = 'of the end';
+      throw new Fault(3, 'enough');
+    });
+  });
+  const client = scene.own(await RpcClient.connect(server.path, { timeout: LONG }));
+  for (const size of [0, 1, 15, 16, 17, 70_000]) {
+    const meta = new Uint8Array(size).fill(7);
+    const reply = await client.call(1, 'x', { meta });
+    assert.deepEqual([reply.text(), Buffer.compare(reply.meta, meta)], ['reply', 0]);
   }
-});
-
-scene('servers in worker threads; one that is terminated is gone', async (scene) => {
-  const { path, own, peer } = scene;
-  const worker = new Worker(new URL('./peer/rpc-server.mjs', import.meta.url), { argv: [path('rpc'), 'worker'] });
-  own({ close: () => worker.terminate() });
-  const here = own(await RpcServer.bind(path('here')));
-  here.method(1, () => 'here');
-  void here.run();
-  const [there, one] = [await peer(`call=${path('rpc')}`), await peer(`call=${path('here')}`)];
-  for (let i = 0; i < 20; i++) {
-    assert.equal((await call(there, 1)).text, 'there');
-    assert.equal((await call(one, 1)).text, 'here');
-  }
-  await there.does('rpc start 1 2 0 0', 'started', { first: 20 });
-  await worker.terminate();
-  await there.does('rpc wait 20', 'failed', { status: 'PeerDead', may_have_run: 'true' });
-  own(await RpcServer.bind(path('rpc')));
-  assert.equal((await call(one, 1)).text, 'here');
+  const metas = [];
+  await assert.rejects(
+    async () => {
+      for await (const element of client.stream(2)) metas.push(Buffer.from(element.meta).toString());
+    },
+    { applicationCode: 3, text: 'enough', status: 'Application' },
+  );
+  assert.deepEqual(metas, ['one', '', 'two']);
 });

@@ -99,13 +99,9 @@ export class Crossing {
       return null;
     }
     const pid = into[from + 5]!;
-    let [meta, body] = [NONE, NONE];
-    if (into[from + 6] === -1) {
-      [meta, body] = call(() => this.native.bytes(token)) as [Uint8Array, Uint8Array];
-    } else {
-      meta = this.take(into[from + 6]!);
-      body = this.take(into[from + 7]!);
-    }
+    const meta = this.take(into[from + 6]!);
+    const body = this.take(into[from + 7]!);
+    if (into[from + 6]! < 0) call(() => this.native.bytes(token, meta, body));
     return {
       token,
       method: into[from + 1]!,
@@ -125,7 +121,9 @@ export class Crossing {
     try {
       if (this.answers === MANY || length > BYTES - this.outUsed) this.cross(false);
       if (length > BYTES) {
-        call(() => this.native.answer(token, what, code, meta, bytes));
+        // An empty one may be detached, which native code does not take.
+        const filled = (given: Uint8Array) => (given.length === 0 ? NONE : given);
+        call(() => this.native.answer(token, what, code, filled(meta), filled(bytes)));
         return;
       }
     } catch (reason) {
@@ -154,8 +152,9 @@ export class Crossing {
     out[to + 4] = length;
   }
 
+  /** Bytes that have come, or room for those that had none: always an array of its own, which whoever gets it may transfer. */
   private take(length: number): Uint8Array {
-    if (length === 0) return NONE;
+    if (length < 0) return new Uint8Array(-1 - length);
     const from = this.at;
     this.at += length;
     return this.intoBytes.slice(from, this.at);

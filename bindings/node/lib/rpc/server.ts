@@ -37,11 +37,12 @@ export interface RpcMethodOptions {
  *
  * Handlers run in the event loop, which nothing here blocks. A handler gets an {@link RpcRequest}; what it returns or
  * resolves with is the reply. A {@link Fault} that it throws or rejects with is told to the caller as the application's error;
- * anything else as `HandlerFailed`, with the text "Name: message". Any number of handlers may be under way: a client has at
- * most `maxInFlight`, and one whose promise never settles keeps its place until the client is gone.
+ * anything else as `HandlerFailed`, with the text "Name: message". Any number of handlers may be under way, of one client at
+ * most `maxInFlight`. A call keeps its place until its handler has ended, also when it was cancelled, and so does a client that is
+ * gone: a handler whose promise never settles keeps both. Give `signal` of the request to what it waits for.
  *
  * A client that writes what no correct client writes is dropped, and no other is disturbed. The calls of a client that is
- * gone are cancelled, as those whose time is over: see `signal` of the request.
+ * gone are cancelled, as those whose time is over. What has not begun by then is not run.
  */
 export class RpcServer implements Disposable, AsyncDisposable {
   /** The name that it was made with. */

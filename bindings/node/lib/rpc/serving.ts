@@ -1,5 +1,6 @@
 // The serving of one RPC server in the event loop: calls are taken many at a time when its descriptor says so, handlers run,
 // and what they have answered crosses to the native half together.
+import { availableParallelism } from 'node:os';
 import { clearTimeout, setTimeout } from 'node:timers';
 import type { NativeRpcServer } from '../../native.cjs';
 import { call } from '../errors.js';
@@ -12,7 +13,8 @@ import { type Arrived, Crossing, FAILED, NONE } from './crossing.js';
 import { RpcRequest } from './request.js';
 import { type Owner, type RpcHandler, type RpcStreamHandler, type Running, run, runStream } from './running.js';
 
-const SPINS = { spin: Infinity, hybrid: ITERATION_SPIN_MS, block: 0 };
+// On one processor whoever is waited for would wait too.
+const SPINS = { spin: Infinity, hybrid: availableParallelism() > 1 ? ITERATION_SPIN_MS : 0, block: 0 };
 
 /** What runs a method. */
 type Handler = { one: RpcHandler } | { stream: RpcStreamHandler };
@@ -29,6 +31,8 @@ export class Serving implements Owner {
   /** The loop's iteration was over before all was done: the rest is for the next one. */
   private late = false;
   private flushing = false;
+  /** -1: it was not asked for. */
+  private descriptor = -1;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private timerAt = Infinity;
   private readonly ends: { resolve(): void; reject(reason: unknown): void }[] = [];
@@ -41,7 +45,7 @@ export class Serving implements Owner {
     this.idle = new Idle({
       poll: () => native.ready(),
       arm: () => native.ready(),
-      descriptor: () => native.fd,
+      descriptor: () => this.descriptor,
       spin: SPINS[policy],
     });
   }
@@ -116,6 +120,8 @@ export class Serving implements Owner {
     if (this.active || this.state !== 'serves') return;
     this.active = true;
     try {
+      // Without one it cannot be waited for: there may be no more of them.
+      if (this.descriptor === -1) this.descriptor = call(() => this.native.fd);
       this.idle.cancel();
       this.work();
     } catch (error) {

@@ -22,7 +22,7 @@ pub(crate) fn open(name: &str, wait: WaitPolicy) -> Result<Calls, Refused> {
 }
 
 impl Calls {
-    /// One command, after the word `rpc`.
+    /// One command, after the word `call`.
     pub(crate) fn command(&mut self, words: &mut SplitAsciiWhitespace<'_>) -> Result<String, Refused> {
         Ok(match words.next().unwrap_or("") {
             "start" => {

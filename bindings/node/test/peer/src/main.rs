@@ -28,11 +28,11 @@
 //! | `serve held COUNT`, `serve cancelled COUNT`, `serve made COUNT` | `held count=N` …: once so many calls of method 3 wait, or were cancelled, or elements of streams were made |
 //! | `serve release` | `released count=N`: the calls that wait have their replies |
 //! | `serve drain MS`, `serve shutdown MS` | `draining`: the server shuts down; `ended`: and has |
-//! | `rpc start COUNT METHOD SIZE MS` | `started first=N`: calls with a request of SIZE bytes and a time limit, which are numbered from 0 on |
-//! | `rpc wait N` | `reply text=…`, or `failed status=STATUS code=N may_have_run=… text=…` |
-//! | `rpc wait-all` | `waited STATUS=COUNT …`: of the calls that are under way, in the order of their numbers |
-//! | `rpc stream METHOD TEXT WINDOW MS`, `rpc next N` | `started first=N`, `reply text=…` for an element, `complete` or `failed …` |
-//! | `rpc cancel N`, `rpc state` | `cancelled`, `state in_flight=N` |
+//! | `call start COUNT METHOD SIZE MS` | `started first=N`: calls with a request of SIZE bytes and a time limit, which are numbered from 0 on |
+//! | `call wait N` | `reply text=…`, or `failed status=STATUS code=N may_have_run=… text=…` |
+//! | `call wait-all` | `waited STATUS=COUNT …`: of the calls that are under way, in the order of their numbers |
+//! | `call stream METHOD TEXT WINDOW MS`, `call next N` | `started first=N`, `reply text=…` for an element, `complete` or `failed …` |
+//! | `call cancel N`, `call state` | `cancelled`, `state in_flight=N` |
 //! | `state` | `state out_used=N in_used=N` |
 //! | `sleep MS` | `slept` |
 //! | `close` | `closed`: both ends, in an orderly way |
@@ -289,7 +289,7 @@ impl Ends {
                 format!("state out_used={out} in_used={}", self.input.as_ref().map_or(0, Receiver::len))
             }
             "serve" => server::command(self.serving.as_mut().ok_or("no server")?, &mut words)?,
-            "rpc" => self.calls.as_mut().ok_or("no client")?.command(&mut words)?,
+            "call" => self.calls.as_mut().ok_or("no client")?.command(&mut words)?,
             "region" => region::command(self.region.as_ref().ok_or("no region")?, &mut words)?,
             "sleep" => {
                 thread::sleep(Duration::from_millis(number(words.next())?));
