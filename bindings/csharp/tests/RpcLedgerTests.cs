@@ -356,9 +356,9 @@ namespace Ramway.Tests
             ledger.TryParked(out frame);
             Check.Equal((RpcStatus.ReplyTooLarge, 0), (frame!.Header.Status, frame.Body.Length), "the second is not");
             ServerCall stream = Take(ledger, 6, 1);
-            Check.That(ledger.TryElement(stream, new byte[280], out ReplyFrame? element) && !ledger.TryHold(element!) &&
+            Check.That(ledger.TryElement(stream, default, new byte[280], out ReplyFrame? element) && !ledger.TryHold(element!) &&
                 !ledger.TryPark(element!), "an element neither");
-            Check.That(!ledger.TryElement(stream, new byte[485], out _), "nor one that no ring can hold");
+            Check.That(!ledger.TryElement(stream, default, new byte[485], out _), "nor one that no ring can hold");
         }
 
         [Test]
@@ -380,7 +380,7 @@ namespace Ramway.Tests
             Check.Equal(2, expired, "expired");
             Check.Equal(RpcStatus.TimedOut, End(ledger, late).Header.Status, "never begun");
             Check.Equal(RpcStatus.Cancelled, End(ledger, began).Header.Status, "while it ran");
-            ledger.TryElement(stream, new byte[10], out ReplyFrame? element);
+            ledger.TryElement(stream, default, new byte[10], out ReplyFrame? element);
             Check.That(ledger.TryHold(element!) && ledger.Bytes > 0, "an element waits for credit");
             stream.Cancelled = true;
             Check.Equal(RpcStatus.Cancelled, End(ledger, stream).Header.Status, "the end");
@@ -392,7 +392,7 @@ namespace Ramway.Tests
         {
             var ledger = new ServerLedger(9, 1000, 500);
             ServerCall stream = Take(ledger, 1, 1);
-            ledger.TryElement(stream, new byte[10], out ReplyFrame? element);
+            ledger.TryElement(stream, default, new byte[10], out ReplyFrame? element);
             ledger.TryPark(element!);
             stream.Cancelled = stream.Begun = true;
             ledger.TryPark(End(ledger, stream));

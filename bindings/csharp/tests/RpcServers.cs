@@ -99,6 +99,8 @@ namespace Ramway.Tests
                     byte[] element = new byte[size];
                     BitConverter.TryWriteBytes(element, i);
                     Interlocked.Increment(ref Elements);
+                    // Of every other element.
+                    request.ReplyMeta = i % 2 == 0 ? BitConverter.GetBytes(i) : default;
                     yield return element;
                 }
                 await Task.Yield();

@@ -157,6 +157,7 @@ namespace Ramway.Tests
             int next = 0;
             foreach (RpcReply element in client.Stream(TestServer.Count, TestServer.CountOf(1000, 100)))
             {
+                Check.Same(next % 2 == 0 ? BitConverter.GetBytes(next) : Array.Empty<byte>(), element.Meta.Span, "its metadata");
                 Check.Equal(next++, BitConverter.ToInt32(element.Body.Span), "the element");
             }
             Check.Equal(1000, next, "elements");

@@ -49,7 +49,9 @@ namespace Ramway
         /// <summary>The client's process when it connected; 0 if it has no number in our PID namespace.</summary>
         public int PeerPid => connection.PeerPid;
 
-        /// <summary>Metadata of the reply, of a stream those of its end; by default none.</summary>
+        /// <summary>
+        /// Metadata of the reply; by default none. Of a stream those of its next element, with which they are taken, or of its end.
+        /// </summary>
         public ReadOnlyMemory<byte> ReplyMeta { get; set; }
     }
 

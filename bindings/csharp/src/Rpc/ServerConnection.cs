@@ -507,11 +507,11 @@ namespace Ramway
         {
             if (call.Window != 0 && status == RpcStatus.Ok && !call.Cancelled)
             {
-                if (!ledger.TryElement(call, body, out ReplyFrame? element) || !SendElement(call, element))
+                if (!ledger.TryElement(call, meta, body, out ReplyFrame? element) || !SendElement(call, element))
                 {
                     status = RpcStatus.ReplyTooLarge;
                 }
-                body = default;
+                meta = body = default;
             }
             Finish(call, status, code, meta, body);
         }
@@ -616,7 +616,9 @@ namespace Ramway
                 {
                     return After.Stop;
                 }
-                if (!ledger.TryElement(call, body, out ReplyFrame? element))
+                ReadOnlyMemory<byte> meta = call.Request!.ReplyMeta;
+                call.Request.ReplyMeta = default;
+                if (!ledger.TryElement(call, meta, body, out ReplyFrame? element))
                 {
                     return After.TooLarge;
                 }

@@ -140,9 +140,11 @@ namespace Ramway
         internal bool TryExpire(long now, [NotNullWhen(true)] out ServerCall? call) => deadlines.TryTake(now, out call);
 
         /// <summary>An element; false: no ring can hold it.</summary>
-        internal bool TryElement(ServerCall call, ReadOnlyMemory<byte> body, [NotNullWhen(true)] out ReplyFrame? frame)
+        internal bool TryElement(ServerCall call, ReadOnlyMemory<byte> meta, ReadOnlyMemory<byte> body,
+            [NotNullWhen(true)] out ReplyFrame? frame)
         {
-            frame = new ReplyFrame(call, new ReplyHeader { Element = true }, default, body);
+            var header = new ReplyHeader { Element = true, MetaLength = (uint)meta.Length };
+            frame = new ReplyFrame(call, header, meta, body);
             return frame.Length <= longest;
         }
 
