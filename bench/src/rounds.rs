@@ -311,10 +311,12 @@ impl Contender {
     }
 
     fn apart(&self, group: &Group, all: &[Self]) -> Vec<Apart> {
-        let each: [(Distance, fn(&Self) -> &Series); 2] =
-            [(Distance::Near, |contender| &contender.sorted.near), (Distance::Far, |contender| &contender.sorted.far)];
-        let measured = each.into_iter().filter(|(_, of)| of(self).rounds() > 0);
-        measured.map(|(placement, of)| Apart { placement, figures: self.figures(group, all, of) }).collect()
+        let of = |placement, of: fn(&Self) -> &Series| {
+            (of(self).rounds() > 0).then(|| Apart { placement, figures: self.figures(group, all, of) })
+        };
+        let near = of(Distance::Near, |contender| &contender.sorted.near);
+        let far = of(Distance::Far, |contender| &contender.sorted.far);
+        near.into_iter().chain(far).collect()
     }
 
     fn figures(&self, group: &Group, all: &[Self], of: fn(&Self) -> &Series) -> Figures {
