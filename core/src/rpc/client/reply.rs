@@ -57,25 +57,30 @@ impl<'a> CallOptions<'a> {
     }
 }
 
-/// What a server replied: a copy, which belongs to the caller. A short one (up to 47 bytes) allocates nothing.
+/// What a server replied: a copy, which belongs to the caller. A short one (up to 48 bytes) allocates nothing.
 #[derive(Clone)]
-pub struct Reply {
-    /// Metadata, then the body.
-    data: Data,
-    /// Below 2^31, as every payload is.
-    meta_len: u32,
-}
+pub struct Reply(Data);
 
-/// Bytes of a short reply: so many that a reply takes one cache line.
-const SHORT: usize = 47;
+/// Bytes of a short reply: so many that a reply takes 64 bytes.
+const SHORT: usize = 48;
 
-const _: () = assert!(size_of::<Reply>() <= 64);
-
+/// Metadata, then the body. Lengths are below 2^31, as every payload's is.
 #[derive(Clone)]
 enum Data {
-    Short { len: u8, bytes: [u8; SHORT] },
-    Long(Vec<u8>),
+    Short(Short),
+    Long { data: Vec<u8>, meta_len: usize },
 }
+
+/// In this order, so that the bytes begin at a multiple of 16: the processor can forward what is copied there to what moves them.
+#[derive(Clone)]
+#[repr(C, align(8))]
+struct Short {
+    len: u32,
+    meta_len: u32,
+    bytes: [u8; SHORT],
+}
+
+const _: () = assert!(size_of::<Reply>() == 64);
 
 impl Reply {
     /// A copy of metadata and of a body, each byte read once.
@@ -85,29 +90,19 @@ impl Reply {
     #[inline]
     pub(crate) unsafe fn copy(meta: *const u8, meta_len: usize, body: *const u8, body_len: usize) -> Self {
         let len = meta_len + body_len;
+        if len > SHORT {
+            // SAFETY: passed on.
+            return unsafe { Self::copy_long(meta, meta_len, body, body_len) };
+        }
         let mut bytes = [0; SHORT];
-        let mut long = Vec::new();
-        let to = if len <= SHORT {
-            bytes.as_mut_ptr()
-        } else {
-            long.reserve_exact(len);
-            long.as_mut_ptr()
-        };
-        // SAFETY: there is room for both at `to`, which is this function's own; the rest is the caller's.
+        // SAFETY: there is room for both, and `bytes` is this function's own; the rest is the caller's.
         unsafe {
             if meta_len != 0 {
-                to.copy_from_nonoverlapping(meta, meta_len);
+                bytes.as_mut_ptr().copy_from_nonoverlapping(meta, meta_len);
             }
-            to.add(meta_len).copy_from_nonoverlapping(body, body_len);
+            bytes.as_mut_ptr().add(meta_len).copy_from_nonoverlapping(body, body_len);
         }
-        let data = if len <= SHORT {
-            Data::Short { len: len as u8, bytes }
-        } else {
-            // SAFETY: this many bytes were written.
-            unsafe { long.set_len(len) };
-            Data::Long(long)
-        };
-        Self { data, meta_len: meta_len as u32 }
+        Self(Data::Short(Short { len: len as u32, meta_len: meta_len as u32, bytes }))
     }
 
     /// [`copy`](Self::copy) for the bindings: not part of the stable API.
@@ -120,33 +115,44 @@ impl Reply {
         unsafe { Self::copy(meta, meta_len, body, body_len) }
     }
 
-    /// Metadata, then the body.
-    #[inline]
-    fn data(&self) -> &[u8] {
-        match &self.data {
-            Data::Short { len, bytes } => &bytes[..usize::from(*len)],
-            Data::Long(data) => data,
+    /// # Safety
+    /// As for [`copy`](Self::copy).
+    #[inline(never)]
+    unsafe fn copy_long(meta: *const u8, meta_len: usize, body: *const u8, body_len: usize) -> Self {
+        let mut data: Vec<u8> = Vec::with_capacity(meta_len + body_len);
+        // SAFETY: there is room for both; the rest is the caller's.
+        unsafe {
+            data.as_mut_ptr().copy_from_nonoverlapping(meta, meta_len);
+            data.as_mut_ptr().add(meta_len).copy_from_nonoverlapping(body, body_len);
+            data.set_len(meta_len + body_len);
         }
+        Self(Data::Long { data, meta_len })
     }
 
     /// The reply's bytes.
     #[inline]
     pub fn body(&self) -> &[u8] {
-        &self.data()[self.meta_len as usize..]
+        match &self.0 {
+            Data::Short(Short { len, meta_len, bytes }) => &bytes[*meta_len as usize..*len as usize],
+            Data::Long { data, meta_len } => &data[*meta_len..],
+        }
     }
 
     /// The reply's metadata; empty if the server gave none.
     #[inline]
     pub fn meta(&self) -> &[u8] {
-        &self.data()[..self.meta_len as usize]
+        match &self.0 {
+            Data::Short(Short { meta_len, bytes, .. }) => &bytes[..*meta_len as usize],
+            Data::Long { data, meta_len } => &data[..*meta_len],
+        }
     }
 
     /// The reply's bytes, without a copy where there is no metadata and it is not short.
     pub fn into_body(self) -> Vec<u8> {
-        match self.data {
-            Data::Short { .. } => self.body().to_vec(),
-            Data::Long(mut data) => {
-                data.drain(..self.meta_len as usize);
+        match self.0 {
+            Data::Short(_) => self.body().to_vec(),
+            Data::Long { mut data, meta_len } => {
+                data.drain(..meta_len);
                 data
             }
         }
@@ -156,7 +162,7 @@ impl Reply {
 impl Default for Reply {
     /// An empty one.
     fn default() -> Self {
-        Self { data: Data::Short { len: 0, bytes: [0; SHORT] }, meta_len: 0 }
+        Self(Data::Short(Short { len: 0, meta_len: 0, bytes: [0; SHORT] }))
     }
 }
 
