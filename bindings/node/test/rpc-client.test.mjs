@@ -515,6 +515,73 @@ scene('many time limits at once', async (scene) => {
   assert.equal((await client.call(ECHO, 'still there')).text(), 'still there');
 });
 
+// Frames of a server by hand: the numbers of docs/ABI.md, section 20.
+const TYPE_CALL = 0xffff0010;
+const TYPE_REPLY = 0xffff0011;
+const reply = (status = 0, flags = 0, code = 0, metaLength = 0, body = '') =>
+  Buffer.concat([
+    new Uint8Array(new Uint32Array([status, flags, code, metaLength]).buffer),
+    Buffer.from(body),
+  ]).toString('hex');
+
+for (const [what, frame, stream] of /** @type {[string, string, boolean][]} */ ([
+  ['a frame that is no reply', `${TYPE_CALL} 1 ${reply()}`, false],
+  ['a frame of a program', `7 1 ${reply()}`, false],
+  ['a reply without a header', `${TYPE_REPLY} 1 00`, false],
+  ['an unknown status', `${TYPE_REPLY} 1 ${reply(9)}`, false],
+  ['an unknown flag', `${TYPE_REPLY} 1 ${reply(0, 2)}`, false],
+  ['metadata beyond the frame', `${TYPE_REPLY} 1 ${reply(0, 0, 0, 17)}`, false],
+  ['a code without an error', `${TYPE_REPLY} 1 ${reply(0, 0, 5)}`, false],
+  ['a reply to no call', `${TYPE_REPLY} 9 ${reply()}`, false],
+  ['an element of no stream', `${TYPE_REPLY} 1 ${reply(0, 1)}`, false],
+  ['the end of a stream with a body', `${TYPE_REPLY} 1 ${reply(0, 0, 0, 0, 'x')}`, true],
+])) {
+  scene(`a hostile server is Corrupt, and disturbs no other client: ${what}`, async (scene) => {
+    const { path, own } = scene;
+    const [honest, server] = await connected(scene);
+    const held = honest.call(HELD, 'honest');
+    const peer = own(await Peer.start(`rpc-listen=${path('by-hand')}`));
+    const client = own(await RpcClient.connect(path('by-hand'), { timeout: LONG }));
+    await peer.ready();
+    assert.equal(client.maxInFlight, 8);
+    const call = stream ? client.stream(7, '', { window: 2 }).next() : client.call(7);
+    const outcomes = Promise.allSettled([call, client.call(7), client.stream(7).next()]);
+    await peer.does(`say ${frame}`, 'said');
+    for (const { reason } of /** @type {any[]} */ (await outcomes)) failed('CORRUPT', { mayHaveRun: true })(reason);
+    await assert.rejects(client.call(7), failed('CORRUPT', { mayHaveRun: false }));
+    client.close();
+    await server.does('serve held 1', 'held', { count: 1 });
+    await server.does('serve release', 'released', { count: 1 });
+    assert.equal((await held).text(), 'honest');
+  });
+}
+
+scene('an element beyond the credit is Corrupt; those before it are not lost', async ({ path, own }) => {
+  const peer = own(await Peer.start(`rpc-listen=${path('by-hand')}`));
+  const client = own(await RpcClient.connect(path('by-hand'), { timeout: LONG }));
+  await peer.ready();
+  const stream = client.stream(7, '', { window: 2 });
+  for (const body of ['a', 'b', 'c']) await peer.does(`say ${TYPE_REPLY} 1 ${reply(0, 1, 0, 0, body)}`, 'said');
+  assert.equal((await stream.next()).value?.text(), 'a');
+  assert.equal((await stream.next()).value?.text(), 'b');
+  await assert.rejects(stream.next(), failed('CORRUPT', { mayHaveRun: true }));
+  assert.ok(stream.done);
+});
+
+scene('what comes for a call that was cancelled is dropped', async ({ path, own }) => {
+  const peer = own(await Peer.start(`rpc-listen=${path('by-hand')}`));
+  const client = own(await RpcClient.connect(path('by-hand'), { timeout: LONG }));
+  await peer.ready();
+  const [pending, other] = [client.start(7), client.start(7)];
+  pending.cancel();
+  assert.equal(client.inFlight, 2);
+  await peer.does(`say ${TYPE_REPLY} 1 ${reply(0, 0, 0, 0, 'late')}`, 'said');
+  await peer.does(`say ${TYPE_REPLY} 2 ${reply(0, 0, 0, 0, 'other')}`, 'said');
+  assert.equal((await other).text(), 'other');
+  await assert.rejects(async () => pending, code('CANCELLED'));
+  assert.equal(client.inFlight, 0);
+});
+
 scene('a server that shuts down', async (scene) => {
   const [client, server] = await connected(scene);
   const held = client.call(HELD, 'a');
