@@ -741,6 +741,21 @@ scene('a call that is under way does not hold the process after unref', async ({
   await server.does('serve cancelled 1', 'cancelled', { count: 1 });
 });
 
+scene('calls and streams that nobody has any more are cancelled', async ({ path, own, peer }) => {
+  const server = await peer(`serve=${path('rpc')}`);
+  const flags = { node: ['--expose-gc'], bun: [], deno: ['--v8-flags=--expose-gc'] }[runtime];
+  const file = fileURLToPath(new URL('peer/rpc-client.mjs', import.meta.url));
+  const child = own(new Process(execPath, [...programArgs, ...flags, file, path('rpc'), 'dropped']));
+  assert.equal(await child.line(), 'dropped');
+  await server.does('serve held 42', 'held', { count: 42 });
+  // Some may be seen from the stack still.
+  server.tell('serve cancelled 30');
+  const { word: said, count } = await server.answer();
+  assert.ok(said === 'cancelled' && Number(count) <= 40, `${said} ${count}`);
+  await server.does('serve release', 'released', { count: 42 });
+  assert.deepEqual(await child.finish(), ['over']);
+});
+
 scene('clients that are forgotten are collected, and harm nobody', async ({ path, own, peer }) => {
   await peer(`serve=${path('rpc')}`);
   const flags = { node: ['--expose-gc'], bun: [], deno: ['--v8-flags=--expose-gc'] }[runtime];
