@@ -84,32 +84,22 @@ export class Called implements UnderWay {
   }
 }
 
-/**
- * A call that is under way: `await` it, look whether it is `done`, or `cancel` it.
- *
- * ```js
- * using pending = client.start('Store.Get', key); // cancelled when the block is left before it has ended
- * const reply = await pending;
- * ```
- */
-export class Pending implements PromiseLike<Reply>, Disposable {
-  private outcome: { reply: Reply } | { reason: unknown } | null = null;
+/** @internal What its client knows of a {@link Pending}: so that one that is forgotten can be collected. */
+export class Started implements UnderWay {
+  outcome: { reply: Reply } | { reason: unknown } | null = null;
   private promise: Promise<Reply> | null = null;
   private settle: { resolve(reply: Reply): void; reject(reason: unknown): void } | null = null;
   private readonly waiting = new Set<Waiter<Reply>>();
   private readonly stop: (() => void) | null;
 
-  /** @internal */
   constructor(
-    private readonly client: RpcClient,
-    /** @internal */
-    readonly place: number,
+    readonly client: RpcClient,
+    private readonly place: number,
     signal: AbortSignal | undefined,
   ) {
     this.stop = onAbort(signal, (reason) => this.giveUp(reason));
   }
 
-  /** The reply; rejects with a {@link CallError}. */
   get reply(): Promise<Reply> {
     this.promise ??= new Promise((resolve, reject) => {
       if (this.outcome === null) this.settle = { resolve, reject };
@@ -119,36 +109,7 @@ export class Pending implements PromiseLike<Reply>, Disposable {
     return this.promise;
   }
 
-  // biome-ignore lint/suspicious/noThenProperty: it is awaited as a whole.
-  then<A = Reply, B = never>(
-    fulfilled?: ((reply: Reply) => A | PromiseLike<A>) | null,
-    rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
-  ): Promise<A | B> {
-    return this.reply.then(fulfilled, rejected);
-  }
-
-  /** Whether the call has ended: with a reply, an error, or because it was cancelled. */
-  get done(): boolean {
-    if (this.outcome === null) this.client.look();
-    return this.outcome !== null;
-  }
-
-  /** The reply if it is there, else null. Throws what `await` would. */
-  tryReply(): Reply | null {
-    if (!this.done) return null;
-    const outcome = this.outcome!;
-    if ('reply' in outcome) return outcome.reply;
-    throw outcome.reason;
-  }
-
-  /** Waits for the reply for a while: ERR_RAMWAY_TIMED_OUT (no `CallError`) and an abort end this wait, and the call goes on. */
-  wait(options?: WaitOptions): Promise<Reply> {
-    try {
-      if (options !== undefined) checkCall('wait', options, WAIT_NAMES);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-    if (this.outcome !== null) return this.reply;
+  wait(options: WaitOptions | undefined): Promise<Reply> {
     return new Promise((resolve, reject) => {
       const waiter: Waiter<Reply> = new Waiter(
         resolve,
@@ -166,16 +127,6 @@ export class Pending implements PromiseLike<Reply>, Disposable {
     });
   }
 
-  /** Cancels the call, and tells the server: its reply is ERR_RAMWAY_CANCELLED. One that has ended stays as it is. */
-  cancel(): void {
-    this.giveUp(cancelled());
-  }
-
-  [Symbol.dispose](): void {
-    this.cancel();
-  }
-
-  /** @internal */
   end(reply: Reply): void {
     this.outcome = { reply };
     this.stop?.();
@@ -183,7 +134,6 @@ export class Pending implements PromiseLike<Reply>, Disposable {
     for (const waiter of [...this.waiting]) waiter.resolve(reply);
   }
 
-  /** @internal */
   fail(reason: unknown): void {
     this.outcome = { reason };
     this.stop?.();
@@ -191,9 +141,87 @@ export class Pending implements PromiseLike<Reply>, Disposable {
     for (const waiter of [...this.waiting]) waiter.reject(reason);
   }
 
-  private giveUp(reason: unknown): void {
+  giveUp(reason: unknown): void {
     if (this.outcome !== null) return;
     this.client.letGo(this.place);
     this.fail(reason);
+  }
+
+  /** Nobody has the call any more; but a promise of its reply may be awaited. */
+  forgotten(): void {
+    if (this.promise === null && this.waiting.size === 0) this.giveUp(cancelled());
+  }
+}
+
+// Weak: a call that is under way is held by its client, and one that is over needs nothing.
+const owners = new FinalizationRegistry((call: WeakRef<Forgettable>) => call.deref()?.forgotten());
+
+interface Forgettable {
+  forgotten(): void;
+}
+
+/** @internal Tells the call when its owner was collected. */
+export function ownedBy(owner: object, call: Forgettable): void {
+  owners.register(owner, new WeakRef(call));
+}
+
+/**
+ * A call that is under way: `await` it, look whether it is `done`, or `cancel` it.
+ *
+ * ```js
+ * using pending = client.start('Store.Get', key); // cancelled when the block is left before it has ended
+ * const reply = await pending;
+ * ```
+ */
+export class Pending implements PromiseLike<Reply>, Disposable {
+  /** @internal */
+  constructor(private readonly call: Started) {
+    ownedBy(this, call);
+  }
+
+  /** The reply; rejects with a {@link CallError}. */
+  get reply(): Promise<Reply> {
+    return this.call.reply;
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: it is awaited as a whole.
+  then<A = Reply, B = never>(
+    fulfilled?: ((reply: Reply) => A | PromiseLike<A>) | null,
+    rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.call.reply.then(fulfilled, rejected);
+  }
+
+  /** Whether the call has ended: with a reply, an error, or because it was cancelled. */
+  get done(): boolean {
+    if (this.call.outcome === null) this.call.client.look();
+    return this.call.outcome !== null;
+  }
+
+  /** The reply if it is there, else null. Throws what `await` would. */
+  tryReply(): Reply | null {
+    if (!this.done) return null;
+    const outcome = this.call.outcome!;
+    if ('reply' in outcome) return outcome.reply;
+    throw outcome.reason;
+  }
+
+  /** Waits for the reply for a while: ERR_RAMWAY_TIMED_OUT (no `CallError`) and an abort end this wait, and the call goes on. */
+  wait(options?: WaitOptions): Promise<Reply> {
+    try {
+      if (options !== undefined) checkCall('wait', options, WAIT_NAMES);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return this.call.outcome === null ? this.call.wait(options) : this.call.reply;
+  }
+
+  /** Cancels the call, and tells the server: its reply is ERR_RAMWAY_CANCELLED. One that has ended stays as it is. */
+  cancel(): void {
+    this.call.giveUp(cancelled());
+  }
+
+  [Symbol.dispose](): void {
+    this.cancel();
   }
 }

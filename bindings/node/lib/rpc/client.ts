@@ -24,10 +24,18 @@ import {
   type WaitOptions,
 } from '../waiting/waiting.js';
 import { Board, CHANGED, ELEMENT, NOTHING, plainBytes } from './board.js';
-import { Called, type CallOptions, type CallSyncOptions, Pending, type StreamOptions, type UnderWay } from './call.js';
+import {
+  Called,
+  type CallOptions,
+  type CallSyncOptions,
+  Pending,
+  Started,
+  type StreamOptions,
+  type UnderWay,
+} from './call.js';
 import { CallError, methodOf } from './errors.js';
 import { type MethodInfo, methodsOf, type Reply } from './reply.js';
-import { RpcStream } from './stream.js';
+import { Elements, RpcStream } from './stream.js';
 
 const CALL_NAMES = [...WAIT_NAMES, 'meta'];
 const STREAM_NAMES = [...CALL_NAMES, 'window'];
@@ -179,14 +187,14 @@ export class RpcClient implements Disposable, AsyncDisposable {
   }
 
   /**
-   * Sends a request and gives the call that is under way. Not awaiting it does not cancel it: `cancel`, or the end of the block
-   * of a `using`, does.
+   * Sends a request and gives the call that is under way. `cancel`, or the end of the block of a `using`, cancels it; one that is
+   * never awaited is cancelled when it is collected as garbage, whenever that is.
    *
    * Throws what keeps the call from being made: as `call`.
    */
   start(method: number | string, body?: Data, options?: CallOptions): Pending {
     const place = this.request('start', CALL_NAMES, method, body, options, 0);
-    return this.add(place, new Pending(this, place, options?.signal));
+    return new Pending(this.add(place, new Started(this, place, options?.signal)));
   }
 
   /**
@@ -201,7 +209,7 @@ export class RpcClient implements Disposable, AsyncDisposable {
       throw invalid(`stream: the option 'window' is ${String(window)}, expected a whole number of elements from 1 on`);
     }
     const place = this.request('stream', STREAM_NAMES, method, body, options, window);
-    return this.add(place, new RpcStream(this, place, options?.signal));
+    return new RpcStream(this.add(place, new Elements(this, place, options?.signal)));
   }
 
   /** Resolves when the server has answered: it is there and reads. Rejects as `call`. */

@@ -1,56 +1,35 @@
 // Calls whose reply is a stream.
 import { isTimeOut, RamwayError } from '../errors.js';
 import { checkCall, timedOut, WAIT_NAMES, Waiter, type WaitOptions } from '../waiting/waiting.js';
-import { cancelled, onAbort } from './call.js';
+import { cancelled, onAbort, ownedBy, type UnderWay } from './call.js';
 import type { RpcClient } from './client.js';
 import type { Reply } from './reply.js';
 
 type Result = IteratorResult<Reply, undefined>;
 const OVER: Result = { done: true, value: undefined };
 
-/**
- * The elements of a call whose reply is a stream. At most `window` of them are under way: who reads slowly stops this
- * stream's handler, and nothing else. Leaving the loop before its end cancels the call.
- *
- * ```js
- * for await (const { body } of client.stream('Store.Scan', prefix)) show(body);
- * ```
- */
-export class RpcStream implements AsyncIterableIterator<Reply, undefined>, Disposable, AsyncDisposable {
+/** @internal What its client knows of a {@link RpcStream}: so that one that is forgotten can be collected. */
+export class Elements implements UnderWay {
   /** There may be something to take. */
   private ready = false;
   /** How it ended. */
-  private over: { reason: unknown } | { complete: true } | null = null;
+  over: { reason: unknown } | { complete: true } | null = null;
   private waiter: Waiter<Result> | null = null;
   private readonly stop: (() => void) | null;
 
-  /** @internal */
   constructor(
-    private readonly client: RpcClient,
-    /** @internal */
-    readonly place: number,
+    readonly client: RpcClient,
+    private readonly place: number,
     signal: AbortSignal | undefined,
   ) {
     this.stop = onAbort(signal, (reason) => this.giveUp(reason));
   }
 
-  [Symbol.asyncIterator](): this {
-    return this;
+  checkAlone(): void {
+    if (this.waiter !== null) throw new RamwayError('Busy', 'another call waits for the next element of this stream');
   }
 
-  /** The next element, or that the stream is complete. Rejects with a {@link CallError}, again at every later call. With
-   * ERR_RAMWAY_TIMED_OUT (no `CallError`) or an abort this wait ends, and the stream goes on. One waits at a time
-   * (ERR_RAMWAY_BUSY). */
-  next(options?: WaitOptions): Promise<Result> {
-    try {
-      if (options !== undefined) checkCall('next', options, WAIT_NAMES);
-      if (this.waiter !== null) throw new RamwayError('Busy', 'another call waits for the next element of this stream');
-      const result = this.take() ?? (options?.timeout === 0 ? this.tryNext() : null);
-      if (result !== null) return Promise.resolve(result);
-      if (options?.timeout === 0) throw timedOut(this.nothing);
-    } catch (error) {
-      return Promise.reject(error);
-    }
+  wait(options: WaitOptions | undefined): Promise<Result> {
     return new Promise((resolve, reject) => {
       const waiter: Waiter<Result> = new Waiter(
         resolve,
@@ -72,41 +51,6 @@ export class RpcStream implements AsyncIterableIterator<Reply, undefined>, Dispo
     });
   }
 
-  /** The next element if it is there, or that the stream is complete; null if neither is so now. Throws as `next`. */
-  tryNext(): Result | null {
-    if (this.waiter !== null) throw new RamwayError('Busy', 'another call waits for the next element of this stream');
-    const result = this.take();
-    if (result !== null) return result;
-    this.client.look();
-    return this.take();
-  }
-
-  /** Whether it has ended: it is complete, has failed or was cancelled, and what came before was taken. */
-  get done(): boolean {
-    return this.over !== null;
-  }
-
-  /** Cancels the call, and tells the server. Elements that were not taken are thrown away; a `next` that waits, and every
-   * later one, is ERR_RAMWAY_CANCELLED. */
-  cancel(): void {
-    this.giveUp(cancelled());
-  }
-
-  /** What a loop calls that is left before its end: cancels the call. */
-  return(): Promise<Result> {
-    this.leave();
-    return Promise.resolve(OVER);
-  }
-
-  [Symbol.dispose](): void {
-    this.leave();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.leave();
-  }
-
-  /** @internal */
   changed(): void {
     this.ready = true;
     if (this.waiter === null) return;
@@ -119,23 +63,21 @@ export class RpcStream implements AsyncIterableIterator<Reply, undefined>, Dispo
     }
   }
 
-  /** @internal It is complete. */
   end(_: Reply): void {
     this.finish({ complete: true });
   }
 
-  /** @internal */
   fail(reason: unknown): void {
     this.finish({ reason });
     this.waiter?.reject(reason);
   }
 
-  private get nothing(): string {
+  get nothing(): string {
     return `no element of a stream came from ${this.client.what}`;
   }
 
   /** What is there by what is known. */
-  private take(): Result | null {
+  take(): Result | null {
     if (this.over === null && this.ready) {
       const element = this.client.takeElement(this.place, this);
       if (element !== null) return { done: false, value: element };
@@ -146,21 +88,97 @@ export class RpcStream implements AsyncIterableIterator<Reply, undefined>, Dispo
     return OVER;
   }
 
-  private leave(): void {
+  leave(): void {
     if (this.over !== null) return;
     this.client.letGo(this.place);
     this.finish({ complete: true });
     this.waiter?.resolve(OVER);
   }
 
-  private giveUp(reason: unknown): void {
+  giveUp(reason: unknown): void {
     if (this.over !== null) return;
     this.client.letGo(this.place);
     this.fail(reason);
   }
 
+  /** Nobody has the stream any more; but its next element may be awaited. */
+  forgotten(): void {
+    if (this.waiter === null) this.leave();
+  }
+
   private finish(over: { reason: unknown } | { complete: true }): void {
     this.over = over;
     this.stop?.();
+  }
+}
+
+/**
+ * The elements of a call whose reply is a stream. At most `window` of them are under way: who reads slowly stops this
+ * stream's handler, and nothing else. Leaving the loop before its end cancels the call.
+ *
+ * ```js
+ * for await (const { body } of client.stream('Store.Scan', prefix)) show(body);
+ * ```
+ */
+export class RpcStream implements AsyncIterableIterator<Reply, undefined>, Disposable, AsyncDisposable {
+  /** @internal */
+  constructor(private readonly elements: Elements) {
+    ownedBy(this, elements);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** The next element, or that the stream is complete. Rejects with a {@link CallError}, again at every later call. With
+   * ERR_RAMWAY_TIMED_OUT (no `CallError`) or an abort this wait ends, and the stream goes on. One waits at a time
+   * (ERR_RAMWAY_BUSY). */
+  next(options?: WaitOptions): Promise<Result> {
+    const { elements } = this;
+    try {
+      if (options !== undefined) checkCall('next', options, WAIT_NAMES);
+      elements.checkAlone();
+      const result = elements.take() ?? (options?.timeout === 0 ? this.tryNext() : null);
+      if (result !== null) return Promise.resolve(result);
+      if (options?.timeout === 0) throw timedOut(elements.nothing);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return elements.wait(options);
+  }
+
+  /** The next element if it is there, or that the stream is complete; null if neither is so now. Throws as `next`. */
+  tryNext(): Result | null {
+    const { elements } = this;
+    elements.checkAlone();
+    const result = elements.take();
+    if (result !== null) return result;
+    elements.client.look();
+    return elements.take();
+  }
+
+  /** Whether it has ended: it is complete, has failed or was cancelled, and what came before was taken. */
+  get done(): boolean {
+    return this.elements.over !== null;
+  }
+
+  /** Cancels the call, and tells the server. Elements that were not taken are thrown away; a `next` that waits, and every
+   * later one, is ERR_RAMWAY_CANCELLED. */
+  cancel(): void {
+    this.elements.giveUp(cancelled());
+  }
+
+  /** What a loop calls that is left before its end: cancels the call. */
+  return(): Promise<Result> {
+    this.elements.leave();
+    return Promise.resolve(OVER);
+  }
+
+  [Symbol.dispose](): void {
+    this.elements.leave();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.elements.leave();
   }
 }

@@ -49,6 +49,30 @@ switch (how) {
     console.log('under way');
     break;
   }
+  case 'dropped': {
+    const client = await RpcClient.connect(path);
+    const start = () => {
+      for (let i = 0; i < 20; i++) {
+        client.start(3);
+        client.stream(3);
+      }
+    };
+    start();
+    // An awaited one is not let go of by who has only its promise.
+    const awaited = client.start(3).reply;
+    const element = client.stream(3).next();
+    console.log('dropped');
+    const timer = setInterval(() => {
+      const { gc, Bun } = /** @type {any} */ (globalThis);
+      if (gc) gc();
+      else Bun?.gc(true);
+    }, 5);
+    await Promise.all([awaited, element]);
+    clearInterval(timer);
+    console.log('over');
+    client.close();
+    break;
+  }
   case 'forgotten': {
     const descriptors = () => readdirSync('/proc/self/fd').length;
     const collect = async () => {

@@ -1,7 +1,7 @@
 //! The other process of the JavaScript tests: holds one or two ends and does with them what standard input says.
 //!
 //! `ramway-node-peer PLACE...`, where a place is `out=NAME` (a ring to send to), `in=NAME` (a ring to receive from),
-//! `listen=NAME` or `connect=NAME` (a bus), `region=NAME`, `serve=NAME` (an RPC server, of `server.rs`),
+//! `listen=NAME` or `connect=NAME` (a bus), `region=NAME`, `serve=NAME` (an RPC server, of `server.rs`), `rpc-listen=NAME` (one by hand),
 //! `call=NAME` (a client of one, of `calls.rs`); `create=yes`, `capacity=BYTES`, `align=BYTES` and `wait=POLICY` before it are
 //! about the places that follow. It prints `ready pid=PID` once it has them all.
 //!
@@ -129,8 +129,11 @@ impl Ends {
             }
             "out" => self.out = Some(options.ring(value).sender().map_err(failed)?),
             "in" => self.input = Some(options.ring(value).receiver().map_err(failed)?),
-            "listen" => {
-                let listener = Listener::builder(value).capacity(options.capacity).align(options.align);
+            "listen" | "rpc-listen" => {
+                let mut listener = Listener::builder(value).capacity(options.capacity).align(options.align);
+                if key == "rpc-listen" {
+                    listener = listener.rpc(8);
+                }
                 let bus = listener.wait_policy(options.wait).accept_one(Some(WAIT_MAX)).map_err(failed)?;
                 (self.out, self.input) = bus.split();
             }
@@ -283,6 +286,12 @@ impl Ends {
             "peek" => {
                 let at = memory::data_of_block_0()? + number::<u64>(words.next())?;
                 format!("bytes hex={}", memory::to_hex(&memory::read(at, number(words.next())?)?))
+            }
+            "say" => {
+                let (type_id, id): (u32, u64) = (number(words.next())?, number(words.next())?);
+                let payload = memory::from_hex(words.next().unwrap_or_default()).ok_or("not hexadecimal")?;
+                server::say(self.sender()?, type_id, id, &payload).map_err(|cause| refused(&cause, id))?;
+                "said".to_owned()
             }
             "state" => {
                 let out = self.out.as_ref().map_or(0, Sender::len);

@@ -15,6 +15,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::{Refused, WAIT_MAX, number, refused};
+use ramway::Sender;
+use ramway::ring::raw::WaitLimit;
 use ramway::rpc::{Call, Fault, Server, Stopper, Written};
 
 /// A server in a thread of its own.
@@ -121,6 +123,15 @@ pub(crate) fn serve(place: &str) -> Result<Serving, Refused> {
         let _ = server.run();
     });
     Ok(Serving { shared, stopper, thread: Some(thread) })
+}
+
+/// Sends a frame that a server may or may not send.
+pub(crate) fn say(sender: &mut Sender, type_id: u32, id: u64, payload: &[u8]) -> ramway::Result<()> {
+    let mut raw = sender.raw();
+    let to = raw.reserve(payload.len(), WaitLimit::Forever)?;
+    // SAFETY: the slot that was just reserved has room for the payload, and nobody else uses it before the commit.
+    unsafe { to.copy_from_nonoverlapping(payload.as_ptr(), payload.len()) };
+    raw.commit(payload.len(), type_id, id, true)
 }
 
 /// One command, after the word `serve`.
