@@ -72,10 +72,11 @@ impl RawClient {
     #[inline]
     pub fn call(&mut self, method: u32, body: &[u8], options: &CallOptions<'_>) -> CallResult<Reply> {
         let request = Request { method, body, options: *options, window: 0 };
-        if options.timeout.is_none() && self.ledger.is_idle() {
-            if let Some(id) = self.start_alone(&request)? {
-                return self.finish_alone(id);
-            }
+        if options.timeout.is_none()
+            && self.ledger.is_idle()
+            && let Some(id) = self.start_alone(&request)?
+        {
+            return self.finish_alone(id);
         }
         let number = self.start_request(&request)?;
         self.outcome(number)
