@@ -252,6 +252,7 @@ impl Connection {
     }
 
     /// A call that was admitted, of any kind but the one that [`call`](Self::call) answers itself.
+    #[inline(never)]
     fn begin(
         &mut self,
         frame: Frame,
