@@ -254,7 +254,9 @@ pub(crate) fn rows(agents: &Agents) -> Result<Vec<About>> {
             let about = agent.ask("about", "about", Instant::now() + Duration::from_secs(20))?;
             runtimes.insert(language, about.get("text").unwrap_or_default().to_owned());
         }
-        rows.push(About::new(row.name, row.kind, false, &format!("{}: {}", runtimes[language], row.what)));
+        // A reply is a copy of its own.
+        let copied = matches!(row.over, Over::Calls | Over::AwaitedCalls);
+        rows.push(About::new(row.name, row.kind, copied, &format!("{}: {}", runtimes[language], row.what)));
     }
     Ok(rows)
 }

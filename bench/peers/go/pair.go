@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"time"
 )
 
 // follower is the following process, as the leading one has it: a line there, a line back.
@@ -128,12 +129,12 @@ func measure(f *follower, client *client, b burst) (*outcome, error) {
 	if _, err := f.hear(); err != nil {
 		return nil, err
 	}
-	counters := begin()
+	counters, began := begin(), time.Now()
 	timed, err := client.calls(b)
 	if err != nil {
 		return nil, err
 	}
-	ours := counters.end()
+	elapsed, ours := time.Since(began), counters.end()
 	if err := f.tell("ended"); err != nil {
 		return nil, err
 	}
@@ -142,9 +143,8 @@ func measure(f *follower, client *client, b burst) (*outcome, error) {
 		return nil, err
 	}
 	theirs := half.Used
-	o := &outcome{Operations: b.Count, Parts: []any{}, CPUNs: [2]int64{ours.CPU, theirs.CPU}, PeakRSS: [2]int64{ours.Peak, theirs.Peak},
+	o := &outcome{ElapsedPs: 1000 * elapsed.Nanoseconds(), Operations: b.Count, SamplesPs: []int64{}, Parts: []any{}, CPUNs: [2]int64{ours.CPU, theirs.CPU}, PeakRSS: [2]int64{ours.Peak, theirs.Peak},
 		Shared: [2]int64{ours.Shared, theirs.Shared}, ContextSwitches: [2]int64{ours.Switches, theirs.Switches}}
-	o.ElapsedPs = 1000 * timed[len(timed)-1].Sub(timed[0]).Nanoseconds()
 	for i := range timed[1:] {
 		o.SamplesPs = append(o.SamplesPs, 1000*timed[i+1].Sub(timed[i]).Nanoseconds())
 	}
