@@ -61,8 +61,8 @@ fn watch(work: impl FnOnce()) {
 const CAPACITY: u64 = 1 << 14;
 /// Of requests and replies that are kept.
 const BYTES: usize = 1 << 16;
-/// Connections that a scribbler must have come to ruin on.
-const RUINED: u64 = 15;
+/// Connections that a scribbler must have lost.
+const ENDED: u64 = 15;
 
 struct Random(u64);
 
@@ -178,7 +178,7 @@ fn scribbling_client(path: &str, random: &mut Random) {
     let mut ends = BTreeMap::<&str, u64>::new();
     let options = CallOptions::new().timeout(Duration::from_millis(20));
     // `PeerDead` is the server's doing. This end is `Corrupt` by its own writing.
-    while ends.get("PeerDead").is_none_or(|&ends| ends < RUINED) {
+    while ends.get("PeerDead").is_none_or(|&ends| ends < ENDED) {
         let mut client = connect(path);
         let mappings = mappings();
         assert!(mappings.iter().any(|mapping| mapping.is_header) && mappings.len() > 1, "a bus has a header and data");
@@ -271,9 +271,9 @@ fn a_client_that_scribbles_while_it_calls_disturbs_no_other() {
             let serving = scope.spawn(move || server.run());
             let honest = scope.spawn(|| honest_client(&path, &stop));
             // It alone has the second place, so each of its connections that ended was let go of.
-            let mut liar = Peer::start(&["client", &path, "88172645463325252"]);
-            let ends = liar.hear();
-            liar.finish();
+            let mut hostile = Peer::start(&["client", &path, "88172645463325252"]);
+            let ends = hostile.hear();
+            hostile.finish();
             eprintln!("the connections of the client that scribbles: {ends}");
             stop.store(true, Ordering::Relaxed);
             honest.join().unwrap();
@@ -299,7 +299,7 @@ fn is_over(error: &CallError) -> bool {
 }
 
 /// Reads all of a reply; gives whether its call ended the connection.
-fn look<T: AsRef<[u8]>>(outcome: CallResult<T>) -> bool {
+fn read<T: AsRef<[u8]>>(outcome: CallResult<T>) -> bool {
     match outcome {
         Ok(reply) => {
             assert!(reply.as_ref().len() as u64 <= CAPACITY);
@@ -311,7 +311,7 @@ fn look<T: AsRef<[u8]>>(outcome: CallResult<T>) -> bool {
 }
 
 /// One connection to the server that scribbles, until it is over or has done much.
-fn suffer(path: &str) -> bool {
+fn use_one(path: &str) -> bool {
     let connected = Client::connector(path).timeout(LONG).max_buffered(BYTES).connect();
     let mut client = match connected {
         Ok(client) => client,
@@ -328,9 +328,9 @@ fn suffer(path: &str) -> bool {
         if stream.is_none() {
             stream = client.stream_with(2, b"", &options).ok();
         }
-        over |= look(client.call_with(7, &vec![1; call * 13 % 3000], &options).map(|reply| reply.body().to_vec()));
+        over |= read(client.call_with(7, &vec![1; call * 13 % 3000], &options).map(|reply| reply.body().to_vec()));
         match stream.as_mut().map(|stream| stream.next_timeout(&mut client, Duration::ZERO)) {
-            Some(Poll::Ready(Some(next))) => over |= look(next.map(|element| element.body().to_vec())),
+            Some(Poll::Ready(Some(next))) => over |= read(next.map(|element| element.body().to_vec())),
             Some(Poll::Ready(None)) => stream = None,
             _ => {}
         }
@@ -349,17 +349,17 @@ fn a_server_that_scribbles_ends_its_connections_and_nothing_else() {
     let (path, good) = (dir.at("scribbler.sock"), dir.at("rpc.sock"));
     let mut server = server(&good);
     let (stop, stopper) = (AtomicBool::new(false), server.stopper());
-    let mut liar = Peer::start(&["server", &path, "88172645463325252"]);
-    liar.expect("listening");
+    let mut hostile = Peer::start(&["server", &path, "88172645463325252"]);
+    hostile.expect("listening");
     std::thread::scope(|scope| {
         watch(|| {
             let ending = Ending(&stop, stopper);
             let serving = scope.spawn(move || server.run());
             let honest = scope.spawn(|| honest_client(&good, &stop));
-            let mut ruined = 0;
-            eventually("connections come to ruin", || {
-                ruined += u64::from(suffer(&path));
-                ruined >= RUINED
+            let mut ended = 0;
+            eventually("connections are ended", || {
+                ended += u64::from(use_one(&path));
+                ended >= ENDED
             });
             stop.store(true, Ordering::Relaxed);
             honest.join().unwrap();
@@ -367,6 +367,6 @@ fn a_server_that_scribbles_ends_its_connections_and_nothing_else() {
             serving.join().unwrap().unwrap();
         });
     });
-    liar.tell("end");
-    liar.finish();
+    hostile.tell("end");
+    hostile.finish();
 }
