@@ -52,6 +52,54 @@ fn a_call_is_answered() {
     });
 }
 
+#[test]
+fn a_reply_is_read_in_the_ring() {
+    let serve = |mut server: Server| {
+        // Alone; with metadata; while another call is under way, whose reply comes first; an error; after a panic; then more.
+        for _ in 0..2 {
+            let call = server.call();
+            server.ok(call.id, &[7; 3000]);
+        }
+        let call = server.call();
+        server.send(TYPE_ID_REPLY, call.id, &reply(0, 0, 0, b"trace", &[8; 40])).unwrap();
+        let (other, call) = (server.call(), server.call());
+        server.ok(other.id, b"other");
+        server.ok(call.id, b"this");
+        let call = server.call();
+        server.send(TYPE_ID_REPLY, call.id, &reply(8, 0, 0, b"", b"no")).unwrap();
+        for _ in 0..3 {
+            let call = server.call();
+            server.ok(call.id, b"on");
+        }
+        while server.frame().is_ok() {}
+    };
+    with_server(1 << 12, 8, serve, |mut client| {
+        let (none, limit) = (CallOptions::new(), CallOptions::new().timeout(LONG));
+        for options in [none, limit] {
+            let found = client.call_in_place(7, b"", &options, |reply| {
+                assert_eq!((reply.meta(), reply.body().as_ptr() as usize % 16), (&b""[..], 0));
+                reply.body().to_vec()
+            });
+            assert_eq!(found.unwrap(), [7; 3000]);
+        }
+        let found = client.call_in_place(7, b"", &none, |reply| (reply.meta().to_vec(), reply.body().to_vec()));
+        assert_eq!(found.unwrap(), (b"trace".to_vec(), vec![8; 40]));
+        let other = client.start(7, b"").unwrap();
+        assert_eq!(client.call_in_place(7, b"", &none, |reply| reply.body().to_vec()).unwrap(), b"this");
+        assert_eq!(other.wait(&mut client).unwrap().body(), b"other");
+        let error = client.call_in_place(7, b"", &none, |_| panic!("no reply")).unwrap_err();
+        assert_eq!((error.status(), error.text().as_str()), (Some(Status::HandlerFailed), "no"));
+        // A reader that panics gives the place back.
+        let read = std::panic::AssertUnwindSafe(|| {
+            drop(client.call_in_place(7, b"", &none, |reply| panic!("{} bytes", reply.body().len())));
+        });
+        assert!(std::panic::catch_unwind(read).is_err());
+        assert_eq!(client.call_in_place(7, b"", &limit, |reply| reply.body().to_vec()).unwrap(), b"on");
+        assert_eq!(client.call(7, b"").unwrap().body(), b"on");
+        assert_eq!(client.in_flight(), 0);
+    });
+}
+
 /// Who polls the descriptor for `due_in` is to come back for a call that has found no room: no reply may be on its way.
 #[test]
 fn a_call_without_room_is_due_soon() {

@@ -7,18 +7,27 @@ use crate::channel::{About, End, Kind, Mechanism, Prepared, Setup, fill, sum, ve
 use crate::control::Control;
 use crate::loops::RoundTrips;
 use ramway::ErrorKind;
-use ramway::rpc::{Client, Pending, Server};
+use ramway::rpc::{CallOptions, Client, Pending, Server};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-pub(crate) struct Rpc;
+/// Calls whose replies are copied, or read in the ring.
+pub(crate) struct Rpc {
+    in_place: bool,
+}
+
+pub(crate) const COPIES: Rpc = Rpc { in_place: false };
+pub(crate) const IN_PLACE: Rpc = Rpc { in_place: true };
 
 /// The method that is called.
 const METHOD: u32 = 1;
 
-struct Caller(Client);
+struct Caller {
+    client: Client,
+    in_place: bool,
+}
 
 struct Answering {
     server: Server,
@@ -38,17 +47,28 @@ struct Work {
 
 impl Mechanism for Rpc {
     fn about(&self) -> About {
+        if self.in_place {
+            return About::new(
+                "rpc-in-place",
+                Kind::Ramway,
+                false,
+                "calls of an inline handler; the caller reads the reply in the ring",
+            );
+        }
         About::new("rpc", Kind::Ramway, true, "calls of an inline handler; the caller gets a copy of the reply")
     }
 
     fn can(&self, burst: &Burst) -> bool {
-        burst.test == Test::Call
+        burst.test == Test::Call && (burst.batch <= 1 || !self.in_place)
     }
 
     fn prepare(&self, setup: &Setup) -> Result<Prepared> {
         let path = setup.directory.join("rpc").to_str().ok_or("the directory is not UTF-8")?.to_owned();
-        let ticket = path.clone();
-        Ok(Prepared::new(ticket, move || Ok(Box::new(Caller(Client::connect(&path)?)) as Box<dyn End>)))
+        let (ticket, in_place) = (path.clone(), self.in_place);
+        Ok(Prepared::new(ticket, move || {
+            let client = Client::connect(&path)?;
+            Ok(Box::new(Caller { client, in_place }) as Box<dyn End>)
+        }))
     }
 
     fn join(&self, setup: &Setup, ticket: &str) -> Result<Box<dyn End>> {
@@ -81,7 +101,7 @@ impl Mechanism for Rpc {
 
 impl End for Caller {
     fn lead(&mut self, burst: &Burst, _control: &Control, samples: &mut Vec<u64>) -> Result<()> {
-        self.0.set_wait_policy(policy(burst.mode));
+        self.client.set_wait_policy(policy(burst.mode));
         if burst.batch <= 1 { self.one_by_one(burst, samples) } else { self.together(burst, samples) }
     }
 
@@ -98,8 +118,12 @@ impl Caller {
         let mut round_trips = RoundTrips::new(burst.group);
         for n in 0..count {
             fill(&mut request, n);
-            let reply = self.0.call(METHOD, &request)?;
-            total = total.wrapping_add(sum(reply.body()));
+            let found = if self.in_place {
+                self.client.call_in_place(METHOD, &request, &CallOptions::new(), |reply| sum(reply.body()))?
+            } else {
+                sum(self.client.call(METHOD, &request)?.body())
+            };
+            total = total.wrapping_add(found);
             round_trips.passed(samples);
         }
         verify(total, size, count)
@@ -114,10 +138,10 @@ impl Caller {
         for _ in 0..count {
             while next < count && under_way.len() < batch as usize {
                 fill(&mut request, next);
-                under_way.push_back(self.0.start(METHOD, &request)?);
+                under_way.push_back(self.client.start(METHOD, &request)?);
                 next += 1;
             }
-            let reply = under_way.pop_front().ok_or("a call is under way")?.wait(&mut self.0)?;
+            let reply = under_way.pop_front().ok_or("a call is under way")?.wait(&mut self.client)?;
             total = total.wrapping_add(sum(reply.body()));
             round_trips.passed(samples);
         }

@@ -10,7 +10,7 @@ pub(crate) const IN_LANGUAGES: &str = "\
     rpc-python rpc-async-python grpc-aio-python grpc-python rpc-go grpc-go rpc-java grpc-java rpc-csharp rpc-async-csharp \
     rpc-node grpc-node";
 /// Who is compared: RPC, and the same messages without calls.
-const CANDIDATES: &str = "rpc bus uds";
+const CANDIDATES: &str = "rpc rpc-in-place bus uds";
 
 pub(super) fn groups() -> Vec<GroupPlan> {
     let call = |mode, size| of(Test::Call, mode, size);

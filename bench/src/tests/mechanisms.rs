@@ -129,6 +129,7 @@ mechanisms! {
     ring_copy "ring-copy";
     bus "bus";
     rpc "rpc";
+    rpc_in_place "rpc-in-place";
     region "region";
     pipe "pipe";
     uds "uds";

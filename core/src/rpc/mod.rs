@@ -13,8 +13,8 @@ mod status;
 pub mod tokio;
 
 pub use client::{
-    CallOptions, Client, ClientConnector, MethodInfo, Pending, Reply, SharedClient, SharedPending, SharedStream,
-    Stream, StreamIter,
+    CallOptions, Client, ClientConnector, MethodInfo, Pending, Reply, ReplyView, SharedClient, SharedPending,
+    SharedStream, Stream, StreamIter,
 };
 #[doc(hidden)] // for the bindings; not part of the stable API
 pub use client::{InPlace, RawClient, Taken};

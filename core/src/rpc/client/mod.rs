@@ -38,7 +38,7 @@ pub use pump::InPlace;
 #[cfg(test)]
 pub(super) use pump::Request;
 pub use raw::RawClient;
-pub use reply::{CallOptions, MethodInfo, Reply};
+pub use reply::{CallOptions, MethodInfo, Reply, ReplyView};
 pub use shared::{SharedClient, SharedPending, SharedStream};
 
 use super::CallResult;
@@ -115,6 +115,43 @@ impl Client {
             self.cancel_dropped();
         }
         self.raw.call(method, body, options)
+    }
+
+    /// [`call_with`](Self::call_with) that reads the reply in the ring, where the server wrote it, without a copy: what is long, or is
+    /// decoded at once. `read` is called with a successful reply, and what it gives is the result; until it returns, the ring does not
+    /// have the reply's place back. A reply longer than `max_buffered` can be read so too.
+    ///
+    /// ```
+    /// # use ramway::rpc::{CallOptions, Client, Server};
+    /// # let name = format!("/dev/shm/ramway-doc-in-place-{}.sock", std::process::id());
+    /// # let mut server = Server::bind(&name)?;
+    /// # server.method(1, |request| Ok(request.body().to_vec()))?;
+    /// # let stopper = server.stopper();
+    /// # let serving = std::thread::spawn(move || server.run());
+    /// let mut client = Client::connect(&name)?;
+    /// let sum = client.call_in_place(1, &[1, 2, 3], &CallOptions::new(), |reply| {
+    ///     reply.body().iter().map(|byte| u32::from(*byte)).sum::<u32>()
+    /// })?;
+    /// assert_eq!(sum, 6);
+    /// # stopper.shutdown(std::time::Duration::from_secs(1));
+    /// # serving.join().unwrap()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`call_with`](Self::call_with).
+    #[inline]
+    pub fn call_in_place<T>(
+        &mut self,
+        method: u32,
+        body: &[u8],
+        options: &CallOptions<'_>,
+        read: impl FnOnce(ReplyView<'_>) -> T,
+    ) -> CallResult<T> {
+        if self.dropped.any() {
+            self.cancel_dropped();
+        }
+        self.raw.call_in_place(&pump::Request { method, body, options: *options, window: 0 }, read)
     }
 
     /// Sends a request and gives the call that is under way. It does not wait: what cannot be sent yet, because the server's

@@ -229,6 +229,19 @@ pub(super) fn receive(ledger: &mut Ledger, rx: &mut Receiver) -> Result<bool> {
 /// something else, and is still there.
 #[inline]
 pub(super) fn receive_alone(ledger: &Ledger, rx: &mut Receiver, id: u64) -> Option<Reply> {
+    let reply = frame_alone(ledger, rx, id).map(|(body, len)| {
+        // SAFETY: so many bytes lie in the mapping until they are released; a payload is shorter than 2^31.
+        unsafe { Reply::copy(body, 0, body, len) }
+    });
+    if reply.is_some() {
+        rx.half.hot.release();
+    }
+    reply
+}
+
+/// The same where it lies, until the next release: where its body begins, and its length.
+#[inline]
+pub(super) fn frame_alone(ledger: &Ledger, rx: &mut Receiver, id: u64) -> Option<(*const u8, usize)> {
     let hot = &mut rx.half.hot;
     // What has ended is met again.
     let frame = hot.cached_frame().ok()??;
@@ -237,11 +250,7 @@ pub(super) fn receive_alone(ledger: &Ledger, rx: &mut Receiver, id: u64) -> Opti
         let header = unsafe { frame.data.cast::<[u64; 2]>().read_volatile() };
         // `Ok`, no element, no metadata.
         if header == [0; 2] {
-            let body = frame.data.wrapping_add(RPC_HEADER);
-            // SAFETY: as above; a payload is shorter than 2^31.
-            let reply = unsafe { Reply::copy(body, 0, body, frame.len - RPC_HEADER) };
-            hot.release();
-            return Some(reply);
+            return Some((frame.data.wrapping_add(RPC_HEADER), frame.len - RPC_HEADER));
         }
     }
     hot.go_back(hot.released);

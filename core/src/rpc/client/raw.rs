@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::ledger::{Ledger, Taken};
 use super::pump::{self, Flushed, InPlace, Received, Request};
-use super::reply::{CallOptions, Reply};
+use super::reply::{CallOptions, Reply, ReplyView};
 use crate::facts::{METHOD_DESCRIBE, METHOD_PING, RPC_BYTES_FACTOR, RPC_FRAMES_PER_ROUND, UNORDERED_INTERVAL};
 use crate::ring::raw::{RawEndpoint, WaitLimit};
 use crate::rpc::{CallError, CallResult};
@@ -34,6 +34,15 @@ pub struct RawClient {
 pub(crate) struct Peer {
     pub(crate) uid: u32,
     pub(crate) pid: Option<u32>,
+}
+
+/// A reply is in the ring as long as this lives.
+struct Shown<'a>(&'a mut RawClient);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        self.0.release_reply();
+    }
 }
 
 impl RawClient {
@@ -87,6 +96,65 @@ impl RawClient {
         }
         let number = self.start_request(&request)?;
         self.outcome(number)
+    }
+
+    /// [`call`](Self::call) that reads the reply where it lies: `read` is called for a reply, and once.
+    ///
+    /// # Errors
+    /// As for [`call`](Self::call).
+    #[inline]
+    pub(in crate::rpc) fn call_in_place<T>(
+        &mut self,
+        request: &Request<'_>,
+        read: impl FnOnce(ReplyView<'_>) -> T,
+    ) -> CallResult<T> {
+        if request.options.timeout.is_none()
+            && self.ledger.is_idle()
+            && let Some(id) = self.start_alone(request)?
+        {
+            let waited = self.rx.half.wait_for_frame(WaitLimit::Forever, None);
+            if waited.is_ok()
+                && let Some((body, len)) = pump::frame_alone(&self.ledger, &mut self.rx, id)
+            {
+                let _shown = self.show();
+                // SAFETY: so many bytes lie in the mapping until they are released, after this.
+                return Ok(read(ReplyView { body: unsafe { std::slice::from_raw_parts(body, len) }, meta: &[] }));
+            }
+            return self.call_was_not_alone(waited).map(|reply| read(reply.view()));
+        }
+        let number = self.start_request(request)?;
+        loop {
+            if self.ledger.is_ready(number) {
+                return self.outcome(number).map(|reply| read(reply.view()));
+            }
+            match self.next_in_place(|call| call == number) {
+                (_, Some(InPlace { body, len, meta, meta_len, .. })) => {
+                    let _shown = self.show();
+                    // SAFETY: as above.
+                    let view = unsafe {
+                        ReplyView {
+                            body: std::slice::from_raw_parts(body, len),
+                            meta: std::slice::from_raw_parts(meta, meta_len),
+                        }
+                    };
+                    return Ok(read(view));
+                }
+                (true, None) => continue,
+                (false, None) => self.act(),
+            }
+            if !self.ledger.is_ready(number)
+                && let Err(error) = self.wait_for_news(Duration::MAX)
+            {
+                return Err(self.give_up(number, error));
+            }
+        }
+    }
+
+    /// The last frame stays in the ring until what this gives is dropped, also by a panic.
+    #[inline]
+    fn show(&mut self) -> Shown<'_> {
+        self.shows = true;
+        Shown(self)
     }
 
     /// A call without a time limit, made while nothing else is under way. Mostly its reply is the next frame: then the ledger need not

@@ -82,7 +82,42 @@ struct Short {
 
 const _: () = assert!(size_of::<Reply>() == 64);
 
+/// What a server replied, where it wrote it: in the ring, or where a reply that came early is kept. For
+/// [`Client::call_in_place`](super::Client::call_in_place).
+///
+/// The server can write there as long as this lives: of a server that is not trusted, copy what is decided on before it is checked.
+#[derive(Clone, Copy)]
+pub struct ReplyView<'a> {
+    pub(super) body: &'a [u8],
+    pub(super) meta: &'a [u8],
+}
+
+impl<'a> ReplyView<'a> {
+    /// The reply's bytes. They begin at a multiple of 16 in the ring.
+    #[inline]
+    pub fn body(&self) -> &'a [u8] {
+        self.body
+    }
+
+    /// The reply's metadata; empty if the server gave none.
+    #[inline]
+    pub fn meta(&self) -> &'a [u8] {
+        self.meta
+    }
+}
+
+impl fmt::Debug for ReplyView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplyView").field("len", &self.body.len()).field("meta_len", &self.meta.len()).finish()
+    }
+}
+
 impl Reply {
+    #[inline]
+    pub(super) fn view(&self) -> ReplyView<'_> {
+        ReplyView { body: self.body(), meta: self.meta() }
+    }
+
     /// A copy of metadata and of a body, each byte read once.
     ///
     /// # Safety
