@@ -83,7 +83,7 @@ class RpcInlineTest {
                 return request.body();
             });
             RpcException e = assertThrows(RpcException.class,
-                    () -> client.call(INLINE, bytes("x"), CallOptions.DEFAULT.withTimeout(Duration.ofMillis(300))));
+                    () -> client.call(INLINE, bytes("x"), CallOptions.DEFAULT.withTimeout(Duration.ofSeconds(1))));
             assertEquals(ErrorKind.TIMED_OUT, e.error().orElse(null), e.toString());
             assertArrayEquals(bytes("y"), client.call(INLINE + 1, bytes("y")));
             assertEquals(List.of("first", "second"), order);
