@@ -184,7 +184,7 @@ impl NativeRpcServer {
                 Err(e) if e.kind() == ErrorKind::Closed => true,
                 Err(e) => return Err(e).or_throw(),
             };
-            // SAFETY: this thread is JavaScript's, which has lent both until this returns, and `out` and `out_bytes` are others.
+            // SAFETY: this thread is JavaScript's, whose arrays both are until this returns, and `out` and `out_bytes` are others.
             let (into, into_bytes) = unsafe { (into.as_mut(), into_bytes.as_mut()) };
             let Some((head, records)) = into.split_at_mut_checked(HEAD) else {
                 return Err(refuse(ErrorKind::InvalidArgument, "there is no room for how the server is"));
@@ -217,7 +217,7 @@ impl NativeRpcServer {
             let Some(call) = call.filter(fits) else {
                 return Err(refuse(ErrorKind::InvalidArgument, "there is no such call, or its bytes are others"));
             };
-            // SAFETY: this thread is JavaScript's, which has lent both until this returns, and has made them for this.
+            // SAFETY: this thread is JavaScript's, whose arrays both are until this returns, made for this call.
             let (to_meta, to_body) = unsafe { (meta.as_mut(), body.as_mut()) };
             to_meta.copy_from_slice(call.meta());
             to_body.copy_from_slice(call.body());

@@ -1,4 +1,4 @@
-//! The bytes of RPC frames: what is written before a body, and what of a received frame is believed.
+//! The bytes of RPC frames: what is written before a body, and how what was received is checked.
 //!
 //! A received frame lies in memory that the other side can write. Its header is copied first; lengths are checked on the copy.
 

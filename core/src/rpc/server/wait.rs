@@ -11,7 +11,7 @@ use crate::sys::clock;
 use crate::wait::{POLL_INTERVAL, WaitPolicy};
 use crate::{ErrorKind, Result, Room};
 
-/// How often one client is served between two rounds: each time follows a wait of up to [`SPIN_MAX`], and a round is what looks at
+/// How often one client is served between two rounds: each time follows a wait of up to [`SPIN_MAX`], and only a round checks
 /// deadlines and new clients.
 const SERVED_ALONE: u32 = 16;
 
