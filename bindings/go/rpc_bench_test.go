@@ -17,7 +17,7 @@ const (
 )
 
 func init() {
-	helpers["echo"] = func(args []string) {
+	helpers["rpc-echo"] = func(args []string) {
 		path, mode := args[0], args[1]
 		if mode == "socket" {
 			echoSocket(path)
@@ -66,7 +66,7 @@ func BenchmarkCall(b *testing.B) {
 	body := bytes.Repeat([]byte{7}, 32)
 	b.Run("socket", func(b *testing.B) {
 		path := newFolder(b).at("echo")
-		startPeer(b, "echo", path, "socket").expect("ready")
+		startPeer(b, "rpc-echo", path, "socket").expect("ready")
 		c, err := net.Dial("unix", path)
 		if err != nil {
 			b.Fatal(err)
@@ -85,7 +85,7 @@ func BenchmarkCall(b *testing.B) {
 	})
 	for _, wait := range []WaitMode{Hybrid, Spin, Block} {
 		path := newFolder(b).at("server")
-		p := startPeer(b, "echo", path, wait.String())
+		p := startPeer(b, "rpc-echo", path, wait.String())
 		p.expect("ready")
 		c, err := ConnectClient(context.Background(), path, ClientOptions{Wait: wait})
 		if err != nil {
