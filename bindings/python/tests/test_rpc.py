@@ -378,7 +378,7 @@ def test_only_rpc_speaks_rpc() -> None:
             ramway.Bus.connect("s", timeout=LONG)
         # Once it is sure that no place gets free.
         with pytest.raises(ramway.BusyError):
-            Client.connect("s", timeout=0.2)
+            Client.connect("s", timeout=1)
     with ramway.Listener.bind("plain") as listener:
         accepts = Thread(lambda: listener.accept(0.5))
         with pytest.raises(ramway.AbiMismatchError):
