@@ -89,3 +89,6 @@ pub(crate) fn touch_data(address: *const u8) {
 
 /// A hint, which no model needs.
 pub(crate) fn want_to_write(_: *mut u8) {}
+
+/// Likewise.
+pub(crate) fn want_to_read(_: *const u8) {}

@@ -10,7 +10,7 @@ use crate::endpoint::{end, lines};
 use crate::facts::WAKE_FRACTION;
 use crate::layout::{FRAME_HEADER, MESSAGE_MAX, RingBlock, RoleLine, frame_size, positions_agree};
 use crate::segment::{Attachment, Role};
-use crate::sync::{AtomicU32, Ordering, Step, compiler_fence, fence, keep, ordered};
+use crate::sync::{AtomicU32, Ordering, Step, compiler_fence, fence, keep, ordered, want_to_read};
 use crate::wait::WaitLimit;
 use crate::{Error, ErrorKind, Result};
 
@@ -303,6 +303,13 @@ impl<L: Reading> Consumer<L> {
     #[inline(always)]
     pub(crate) fn has_frame(&mut self) -> Result<bool, ErrorKind> {
         if self.has_cached_frame() { Ok(true) } else { self.refresh() }
+    }
+
+    /// For who polls for an answer: asks for the line where the next frame will begin. It is then on its way together with `tail`'s
+    /// when the frame is there, and not after it. In a stream it would be taken away from the sender that writes it.
+    #[inline(always)]
+    pub(crate) fn want_next_frame(&self) {
+        want_to_read(self.data.wrapping_add((self.head & (self.capacity - 1)) as usize));
     }
 
     /// Reads the shared `tail` again; true if there is more than before.

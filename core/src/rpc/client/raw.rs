@@ -112,7 +112,7 @@ impl RawClient {
             && self.ledger.is_idle()
             && let Some(id) = self.start_alone(request)?
         {
-            let waited = self.rx.half.wait_for_frame(WaitLimit::Forever, None);
+            let waited = pump::wait_for_frame(&mut self.rx, WaitLimit::Forever);
             if waited.is_ok()
                 && let Some((body, len)) = pump::frame_alone(&self.ledger, &mut self.rx, id)
             {
@@ -168,7 +168,7 @@ impl RawClient {
     /// Waits for the reply to the call with this id, which [`start_alone`](Self::start_alone) has given.
     #[inline]
     pub(in crate::rpc) fn finish_alone(&mut self, id: u64) -> CallResult<Reply> {
-        let waited = self.rx.half.wait_for_frame(WaitLimit::Forever, None);
+        let waited = pump::wait_for_frame(&mut self.rx, WaitLimit::Forever);
         if waited.is_ok()
             && let Some(reply) = pump::receive_alone(&self.ledger, &mut self.rx, id)
         {
@@ -404,7 +404,7 @@ impl RawClient {
         }
         let limit = if left == Duration::MAX { WaitLimit::Forever } else { WaitLimit::For(left) };
         let outcome = match self.blocked {
-            None => self.rx.half.wait_for_frame(limit, None),
+            None => pump::wait_for_frame(&mut self.rx, limit),
             Some(len) if !self.rx.has_descriptor() && !self.tx.room(len).has_descriptor() => {
                 let (tx, rx) = (&mut self.tx, &mut self.rx);
                 let timeout = (left != Duration::MAX).then_some(left);

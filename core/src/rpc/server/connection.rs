@@ -131,8 +131,12 @@ impl Connection {
     /// A cheap guess whether there is something to be done.
     #[inline]
     pub(super) fn peek(&mut self) -> bool {
-        if self.reads() && self.receiver.half.hot.has_frame().unwrap_or(true) {
-            return true;
+        if self.reads() {
+            let hot = &mut self.receiver.half.hot;
+            if hot.has_frame().unwrap_or(true) {
+                return true;
+            }
+            hot.want_next_frame();
         }
         match self.waits_for() {
             Some(len) => !matches!(self.sender.half.hot.try_reserve(len as u64), Err(ErrorKind::Full)),
