@@ -282,7 +282,7 @@ impl<L: Reading> Half<Consumer<L>> {
         let mut deadline = None;
         loop {
             if !self.hot.has_cached_frame() {
-                self.poll(wait_limit, L::MOVES_ON.then_some(&mut deadline))?;
+                self.poll(wait_limit, L::MOVES_ON.then_some(&mut deadline), |_| ())?;
             }
             match self.hot.cached_frame() {
                 Ok(Some(frame)) => return Ok(frame),
@@ -327,7 +327,13 @@ impl<L: Reading> Half<Consumer<L>> {
         wait_limit: WaitLimit,
         deadline: Option<&mut Option<Deadline>>,
     ) -> Result<()> {
-        if self.hot.has_cached_frame() { Ok(()) } else { self.poll(wait_limit, deadline) }
+        if self.hot.has_cached_frame() { Ok(()) } else { self.poll(wait_limit, deadline, |_| ()) }
+    }
+
+    /// [`wait_for_frame`](Self::wait_for_frame) for an answer: its first polls [ask for the next frame's line](Consumer::want_next_frame).
+    #[inline]
+    pub(crate) fn wait_for_answer(&mut self, wait_limit: WaitLimit) -> Result<()> {
+        if self.hot.has_cached_frame() { Ok(()) } else { self.poll(wait_limit, None, Consumer::want_next_frame) }
     }
 
     /// A frame was gone when it was asked for. `Ok`: the call may look again.
@@ -363,9 +369,15 @@ impl<L: Reading> Half<Consumer<L>> {
         self.wait_for_frame(WaitLimit::None, None)
     }
 
-    /// Gives `Ok` once a frame is there. `deadline` is of a call that may come back here: it is set at the first wait.
+    /// Gives `Ok` once a frame is there. `deadline` is of a call that may come back here: it is set at the first wait. `missed` is
+    /// run after each of the first polls that found nothing.
     #[inline(always)]
-    fn poll(&mut self, wait_limit: WaitLimit, deadline: Option<&mut Option<Deadline>>) -> Result<()> {
+    fn poll(
+        &mut self,
+        wait_limit: WaitLimit,
+        deadline: Option<&mut Option<Deadline>>,
+        missed: impl Fn(&Consumer<L>),
+    ) -> Result<()> {
         let mut there = self.hot.refresh();
         if matches!(there, Ok(false)) && wait_limit != WaitLimit::None && self.endpoint.waiting.polls() {
             // The first polls of the wait, here rather than in `recv_slow`: an answer that comes within a microsecond
@@ -378,6 +390,7 @@ impl<L: Reading> Half<Consumer<L>> {
                 if !matches!(there, Ok(false)) {
                     break;
                 }
+                missed(&self.hot);
                 spin_hint();
                 // Or the loop is unrolled 32 times, 1 KiB at every place where a message is received.
                 polls = std::hint::black_box(polls - 1);

@@ -8,6 +8,7 @@ use crate::facts::{
 };
 use crate::rpc::Status;
 use std::ops::Range;
+use std::time::Duration;
 
 /// The number of a method's name: FNV-1a of 32 bits over its UTF-8 bytes, kept below the methods of Ramway's own.
 ///
@@ -125,6 +126,12 @@ fn parts(meta_len: u32, len: usize) -> Option<Parts> {
     (start <= len).then(|| Parts { meta: RPC_HEADER..RPC_HEADER + meta_len as usize, body: start..len })
 }
 
+/// What a CALL says of its time: what is `left`, in microseconds, rounded up and at least 1; 0: no limit.
+pub(crate) fn timeout_us(left: Option<Duration>) -> u32 {
+    let Some(left) = left else { return 0 };
+    u32::try_from(left.as_nanos().div_ceil(1000)).map_or(0, |us| us.max(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,5 +172,15 @@ mod tests {
         assert_eq!(with(REPLY_OFF_META_LEN, 1), None);
         let element = ReplyHeader { status: Status::Cancelled, element: true, code: 0 };
         assert_eq!(ReplyHeader::decode(&element.encode(0), 16), None);
+    }
+
+    #[test]
+    fn what_is_left_of_a_time_limit_is_rounded_up() {
+        assert_eq!(timeout_us(None), 0);
+        assert_eq!(timeout_us(Some(Duration::from_nanos(1))), 1);
+        assert_eq!(timeout_us(Some(Duration::from_nanos(1001))), 2);
+        assert_eq!(timeout_us(Some(Duration::from_micros(u32::MAX.into()))), u32::MAX);
+        assert_eq!(timeout_us(Some(Duration::from_micros(u64::from(u32::MAX) + 1))), 0);
+        assert_eq!(timeout_us(Some(Duration::MAX)), 0);
     }
 }

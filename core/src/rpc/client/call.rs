@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use super::deadlines::Deadlines;
 use super::reply::Reply;
 use crate::rpc::CallResult;
 
@@ -76,6 +77,15 @@ impl Call {
             elements: VecDeque::new(),
             outcome: None,
             outcome_len: 0,
+        }
+    }
+
+    /// How it ends for its owner is decided.
+    #[inline]
+    pub(super) fn be_decided(&mut self, deadlines: &mut Deadlines) {
+        self.decided = true;
+        if self.deadline.is_some() {
+            deadlines.decided();
         }
     }
 

@@ -206,7 +206,7 @@ impl Crew for Core {
                 // A select cannot wait where there is a descriptor: short waits, with a look for room after each.
                 let left = if blocked.is_some() { left.min(UNORDERED_INTERVAL) } else { left };
                 let limit = if left == Duration::MAX { WaitLimit::Forever } else { WaitLimit::For(left) };
-                let _ = pump::wait_for_frame(&mut rx, limit);
+                let _ = rx.half.wait_for_answer(limit);
                 None
             }
         };

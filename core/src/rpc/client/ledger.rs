@@ -5,7 +5,7 @@
 //! has taken the outcome, or let go of the call. Its place here is free when both have come.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub(crate) use super::call::Queued;
 use super::call::{Call, Wire};
@@ -349,11 +349,9 @@ impl Ledger {
             if call.window != 0 && header.status == Status::Ok && has_body {
                 return Err(Wrong("the end of a stream with a body"));
             }
-            self.by_id.remove(id);
-            call.wire = Wire::Done;
-            call.cancel_owed = false;
-            call.credit_owed = 0;
+            self.answered(id, at);
         }
+        let call = &self.calls[at as usize];
         if call.decided || !call.owned {
             if !header.element {
                 self.free_if_over(number);
@@ -374,10 +372,7 @@ impl Ledger {
         call.outcome_len = len;
         if header.status == Status::Ok {
             // As `decide`, but that its CALL is answered, and the reply is written where it is kept.
-            call.decided = true;
-            if call.deadline.is_some() {
-                self.deadlines.decided();
-            }
+            call.be_decided(&mut self.deadlines);
             call.outcome = Some(Ok(copy()));
             self.has_changed(number);
         } else {
@@ -410,17 +405,22 @@ impl Ledger {
             self.element_was_taken(number);
             return Some(number);
         }
+        self.answered(id, at);
+        let call = &mut self.calls[at as usize];
+        call.owned = false;
+        call.be_decided(&mut self.deadlines);
+        self.free_if_over(number);
+        Some(number)
+    }
+
+    /// The final REPLY of a call has come.
+    #[inline]
+    fn answered(&mut self, id: u64, at: u32) {
         self.by_id.remove(id);
+        let call = &mut self.calls[at as usize];
         call.wire = Wire::Done;
         call.cancel_owed = false;
         call.credit_owed = 0;
-        call.decided = true;
-        call.owned = false;
-        if call.deadline.is_some() {
-            self.deadlines.decided();
-        }
-        self.free_if_over(number);
-        Some(number)
     }
 
     /// The owner of a stream has taken an element.
@@ -462,10 +462,7 @@ impl Ledger {
     fn decide(&mut self, number: Number, outcome: CallResult<Reply>) {
         let call = &mut self.calls[place(number)];
         debug_assert!(!call.decided);
-        call.decided = true;
-        if call.deadline.is_some() {
-            self.deadlines.decided();
-        }
+        call.be_decided(&mut self.deadlines);
         if call.owned {
             call.outcome = Some(outcome);
         }
@@ -664,10 +661,7 @@ impl Ledger {
             call.queued = None;
             (call.cancel_owed, call.credit_owed, call.is_in_owed) = (false, 0, false);
             if !call.decided {
-                call.decided = true;
-                if call.deadline.is_some() {
-                    self.deadlines.decided();
-                }
+                call.be_decided(&mut self.deadlines);
                 call.outcome = Some(Err(CallError::of_error(error(), sent && sent_may_have_run)));
             }
             ended.push(u64::from(call.uses) << 32 | at as u64);
@@ -701,12 +695,6 @@ fn is_undecided(calls: &[Call], number: Number) -> bool {
 pub(in crate::rpc) fn no_such_call() -> CallError {
     let text = "this call has ended, and its outcome was taken: a call gives one outcome";
     CallError::of_error(Error::new(ErrorKind::InvalidArgument, text), false)
-}
-
-/// What a CALL says of its time: what is `left`, in microseconds, rounded up and at least 1; 0: no limit.
-pub(crate) fn timeout_us(left: Option<Duration>) -> u32 {
-    let Some(left) = left else { return 0 };
-    u32::try_from(left.as_nanos().div_ceil(1000)).map_or(0, |us| us.max(1))
 }
 
 #[cfg(test)]

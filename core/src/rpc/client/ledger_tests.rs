@@ -1,4 +1,5 @@
 use super::*;
+use std::time::Duration;
 
 const OK: ReplyHeader = ReplyHeader { status: Status::Ok, element: false, code: 0 };
 const ELEMENT: ReplyHeader = ReplyHeader { status: Status::Ok, element: true, code: 0 };
@@ -302,14 +303,4 @@ fn a_number_means_one_call_only() {
         assert_eq!(kind(ledger.take(call)).0, Some(ErrorKind::InvalidArgument));
     }
     assert_eq!(ledger.calls.len(), 1);
-}
-
-#[test]
-fn what_is_left_of_a_time_limit_is_rounded_up() {
-    assert_eq!(timeout_us(None), 0);
-    assert_eq!(timeout_us(Some(Duration::from_nanos(1))), 1);
-    assert_eq!(timeout_us(Some(Duration::from_nanos(1001))), 2);
-    assert_eq!(timeout_us(Some(Duration::from_micros(u32::MAX.into()))), u32::MAX);
-    assert_eq!(timeout_us(Some(Duration::from_micros(u64::from(u32::MAX) + 1))), 0);
-    assert_eq!(timeout_us(Some(Duration::MAX)), 0);
 }

@@ -2,15 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::ledger::{Due, Ledger, Number, Queued, timeout_us};
+use super::ledger::{Due, Ledger, Number, Queued};
 use super::reply::{CallOptions, Reply};
 use crate::facts::{RPC_HEADER, TYPE_ID_CALL, TYPE_ID_CANCEL, TYPE_ID_CREDIT, TYPE_ID_REPLY};
 use crate::ring::consumer::Frame;
 use crate::ring::raw::WaitLimit;
-use crate::rpc::frame::{CallHeader, Parts, ReplyHeader, payload_len};
+use crate::rpc::frame::{CallHeader, Parts, ReplyHeader, payload_len, timeout_us};
 use crate::rpc::{CallError, CallResult, Status};
-use crate::sync::spin_hint;
-use crate::wait::{FIRST_POLLS, first_pause};
 use crate::{Error, ErrorKind, Receiver, Result, Sender};
 
 /// A request as the caller has it.
@@ -205,30 +203,6 @@ pub(super) fn flush(ledger: &mut Ledger, tx: &mut Sender) -> Result<Flushed> {
         tx.flush()?;
     }
     flushed
-}
-
-/// Waits for a frame, as [`Half::wait_for_frame`] does, which the first polls go before that ask for its line too: a reply comes
-/// soon or it takes long.
-///
-/// # Errors
-/// As for that.
-///
-/// [`Half::wait_for_frame`]: crate::ring::half::Half::wait_for_frame
-#[inline]
-pub(super) fn wait_for_frame(rx: &mut Receiver, limit: WaitLimit) -> Result<()> {
-    let half = &mut *rx.half;
-    // How the connection ended is met again.
-    if matches!(half.hot.has_frame(), Ok(false)) && half.endpoint.waiting.polls() {
-        first_pause();
-        for _ in 0..FIRST_POLLS {
-            if !matches!(half.hot.has_frame(), Ok(false)) {
-                break;
-            }
-            half.hot.want_next_frame();
-            spin_hint();
-        }
-    }
-    half.wait_for_frame(limit, None)
 }
 
 /// Reads one frame, if one is there; false if none is.

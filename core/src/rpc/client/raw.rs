@@ -112,13 +112,13 @@ impl RawClient {
             && self.ledger.is_idle()
             && let Some(id) = self.start_alone(request)?
         {
-            let waited = pump::wait_for_frame(&mut self.rx, WaitLimit::Forever);
+            let waited = self.rx.half.wait_for_answer(WaitLimit::Forever);
             if waited.is_ok()
                 && let Some((body, len)) = pump::frame_alone(&self.ledger, &mut self.rx, id)
             {
                 let _shown = self.show();
                 // SAFETY: so many bytes lie in the mapping until they are released, after this.
-                return Ok(read(ReplyView { body: unsafe { std::slice::from_raw_parts(body, len) }, meta: &[] }));
+                return Ok(read(unsafe { ReplyView::at(body, len, body, 0) }));
             }
             return self.call_was_not_alone(waited).map(|reply| read(reply.view()));
         }
@@ -131,12 +131,7 @@ impl RawClient {
                 (_, Some(InPlace { body, len, meta, meta_len, .. })) => {
                     let _shown = self.show();
                     // SAFETY: as above.
-                    let view = unsafe {
-                        ReplyView {
-                            body: std::slice::from_raw_parts(body, len),
-                            meta: std::slice::from_raw_parts(meta, meta_len),
-                        }
-                    };
+                    let view = unsafe { ReplyView::at(body, len, meta, meta_len) };
                     return Ok(read(view));
                 }
                 (true, None) => continue,
@@ -168,7 +163,7 @@ impl RawClient {
     /// Waits for the reply to the call with this id, which [`start_alone`](Self::start_alone) has given.
     #[inline]
     pub(in crate::rpc) fn finish_alone(&mut self, id: u64) -> CallResult<Reply> {
-        let waited = pump::wait_for_frame(&mut self.rx, WaitLimit::Forever);
+        let waited = self.rx.half.wait_for_answer(WaitLimit::Forever);
         if waited.is_ok()
             && let Some(reply) = pump::receive_alone(&self.ledger, &mut self.rx, id)
         {
@@ -265,47 +260,28 @@ impl RawClient {
     /// [`progress`](Self::progress) for who is about to look again by itself: it does not ask the server to tell of more, so the
     /// readiness descriptor says nothing of what comes after. How the connection ended, `progress` finds out.
     pub fn progress_untold(&mut self) -> bool {
-        if self.shows {
-            self.act();
-            return false;
-        }
-        let mut more = true;
-        for _ in 0..RPC_FRAMES_PER_ROUND {
-            let received = match self.rx.half.hot.has_frame() {
-                Ok(false) => Ok(false),
-                Ok(true) | Err(_) => pump::receive(&mut self.ledger, &mut self.rx),
-            };
-            match received {
-                Ok(true) => {}
-                Ok(false) => {
-                    more = false;
-                    break;
-                }
-                Err(error) => {
-                    self.end(&error);
-                    return false;
-                }
-            }
-        }
-        self.act();
-        more
+        self.progress_by(None, |ledger, rx| match rx.half.hot.has_frame() {
+            Ok(false) => Ok(false),
+            Ok(true) | Err(_) => pump::receive(ledger, rx),
+        })
     }
 
     /// [`progress`](Self::progress) that stops once there is something to be taken for a call.
     #[inline]
     fn progress_for(&mut self, call: Option<u64>) -> bool {
-        if self.shows {
-            self.act();
-            return false;
-        }
-        let mut more = true;
+        self.progress_by(call, pump::receive)
+    }
+
+    /// What receives one frame, if one is there, is given.
+    #[inline]
+    fn progress_by(&mut self, call: Option<u64>, receive: impl Fn(&mut Ledger, &mut Receiver) -> Result<bool>) -> bool {
+        let mut more = !self.shows;
         for _ in 0..RPC_FRAMES_PER_ROUND {
-            match pump::receive(&mut self.ledger, &mut self.rx) {
-                Ok(true) => {}
-                Ok(false) => {
-                    more = false;
-                    break;
-                }
+            if !more {
+                break;
+            }
+            match receive(&mut self.ledger, &mut self.rx) {
+                Ok(received) => more = received,
                 Err(error) => {
                     self.end(&error);
                     return false;
@@ -404,7 +380,7 @@ impl RawClient {
         }
         let limit = if left == Duration::MAX { WaitLimit::Forever } else { WaitLimit::For(left) };
         let outcome = match self.blocked {
-            None => pump::wait_for_frame(&mut self.rx, limit),
+            None => self.rx.half.wait_for_answer(limit),
             Some(len) if !self.rx.has_descriptor() && !self.tx.room(len).has_descriptor() => {
                 let (tx, rx) = (&mut self.tx, &mut self.rx);
                 let timeout = (left != Duration::MAX).then_some(left);

@@ -88,11 +88,21 @@ const _: () = assert!(size_of::<Reply>() == 64);
 /// The server can write there as long as this lives: of a server that is not trusted, copy what is decided on before it is checked.
 #[derive(Clone, Copy)]
 pub struct ReplyView<'a> {
-    pub(super) body: &'a [u8],
-    pub(super) meta: &'a [u8],
+    body: &'a [u8],
+    meta: &'a [u8],
 }
 
 impl<'a> ReplyView<'a> {
+    /// # Safety
+    /// So many bytes are readable at both as long as this lives; another process may write them meanwhile.
+    #[inline]
+    pub(super) unsafe fn at(body: *const u8, len: usize, meta: *const u8, meta_len: usize) -> Self {
+        // SAFETY: the caller's.
+        unsafe {
+            Self { body: std::slice::from_raw_parts(body, len), meta: std::slice::from_raw_parts(meta, meta_len) }
+        }
+    }
+
     /// The reply's bytes. They begin at a multiple of 16 in the ring.
     #[inline]
     pub fn body(&self) -> &'a [u8] {

@@ -217,17 +217,14 @@ impl Connection {
         if reserved {
             return self.reserved(id, &header, shared);
         }
-        let Some(handler) = shared.methods.find(header.method) else {
-            return self.conclude(id, Reply::of(Status::NoSuchMethod));
-        };
         let deadline =
             (header.timeout_us != 0).then(|| Instant::now() + Duration::from_micros(header.timeout_us.into()));
         // SAFETY: the frame's bytes are readable until it is released, after this.
         let payload = unsafe { std::slice::from_raw_parts(frame.data, frame.len) };
         let CallHeader { method, window, .. } = header;
         // Most calls: nothing else is touched than what these need.
-        if let Handler::Inline(run) = handler
-            && window == 0
+        if window == 0
+            && let Some(Handler::Inline(run)) = shared.methods.find(method)
         {
             let mut request = Request {
                 method,
@@ -239,11 +236,8 @@ impl Connection {
                 state: None,
                 output: Output::in_place(&mut self.sender, self.ledger.must_park(), self.ledger.longest_parked()),
             };
-            let ran = guarded(|| run(&mut request));
-            let is_late = deadline.is_some_and(|at| at <= Instant::now());
-            let reply = match ran {
-                _ if is_late => Reply::of(Status::Cancelled),
-                Err(failed) => failed,
+            let reply = match in_time(guarded(|| run(&mut request)), deadline) {
+                Err(instead) => instead,
                 Ok(Ok(())) if request.output.publish(id)? => {
                     self.ledger.published();
                     return Ok(());
@@ -283,11 +277,8 @@ impl Connection {
         match handler {
             Handler::Inline(run) => {
                 let mut request = request(Output::copied(self.sender.max_message_len()));
-                let ran = guarded(|| run(&mut request));
-                let is_late = deadline.is_some_and(|at| at <= Instant::now());
-                let reply = match ran {
-                    _ if is_late => Reply::of(Status::Cancelled),
-                    Err(failed) => failed,
+                let reply = match in_time(guarded(|| run(&mut request)), deadline) {
+                    Err(instead) => instead,
                     Ok(outcome) => request.output.into_reply(outcome),
                 };
                 self.only_element(id, reply)
@@ -630,6 +621,12 @@ impl Connection {
             self.sender.abandon();
         }
     }
+}
+
+/// What an inline handler gave; `Err`: the final REPLY that takes its place, because it panicked or its time was over when it returned.
+#[inline]
+fn in_time<T>(ran: Result<T, Reply>, deadline: Option<Instant>) -> Result<T, Reply> {
+    if deadline.is_some_and(|at| at <= Instant::now()) { Err(Reply::of(Status::Cancelled)) } else { ran }
 }
 
 /// Whether a reply can be sent at all.
