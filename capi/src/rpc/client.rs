@@ -1,15 +1,16 @@
 //! The side that calls.
 
-use crate::exclusive::{Entered, Exclusive, Wakes};
+use crate::exclusive::{Exclusive, Wakes};
 use crate::options::{
     RAMWAY_FOREVER, RAMWAY_NO_MEMBARRIER, RAMWAY_TRY, Versioned, duration, limit, name, read, wait_policy,
 };
 use crate::peers::checked;
+use crate::rpc::callbacks::{Callback, Done, Ran, run_callbacks};
 use crate::rpc::reply::{fill, ramway_rpc_call_options, ramway_rpc_reply};
 use crate::sender::array;
 use crate::status::{Failure, Outcome, give, guard, guard_hot, guard_value, invalid, null, ramway_status};
-use ramway_core::facts::{METHOD_DESCRIBE, METHOD_PING, RPC_FRAMES_PER_ROUND, RPC_HEADER};
-use ramway_core::rpc::{CallError, CallOptions, CallResult, Client, InPlace, MethodInfo, RawClient, Reply, Taken};
+use ramway_core::facts::{METHOD_DESCRIBE, METHOD_PING, RPC_HEADER};
+use ramway_core::rpc::{CallError, CallOptions, CallResult, Client, MethodInfo, RawClient, Reply, Taken};
 use ramway_core::{ErrorKind, SelectWaker, Waker};
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -59,27 +60,17 @@ unsafe impl Versioned for ramway_rpc_client_options {
 }
 const _: () = assert!(size_of::<ramway_rpc_client_options>() == 3 * 8 + 2 * 4 + 8 + 2 * 4);
 
-type Done = unsafe extern "C" fn(call: u64, reply: *mut ramway_rpc_reply, user: *mut c_void);
-
-/// Who is told of a call.
-struct Callback {
-    done: Done,
-    user: *mut c_void,
-    /// In `ready`.
-    is_ready: bool,
-}
-
-struct Inside {
-    raw: RawClient,
+pub(super) struct Inside {
+    pub(super) raw: RawClient,
     /// Of the calls that have one.
-    callbacks: HashMap<u64, Callback>,
+    pub(super) callbacks: HashMap<u64, Callback>,
     /// Of these, those that have something to be taken; each at most once, or was cancelled since.
-    ready: VecDeque<u64>,
+    pub(super) ready: VecDeque<u64>,
     interruptible: bool,
 }
 
 /// Ends a wait from another thread.
-struct ClientWaker {
+pub(super) struct ClientWaker {
     replies: Waker,
     room: SelectWaker,
     /// Somebody asked for it: one of the two may end a later wait, for which nobody has.
@@ -128,7 +119,7 @@ unsafe fn call_options<'a>(from: *const ramway_rpc_call_options) -> Outcome<Call
 
 impl Inside {
     /// Notes which calls with a callback have something to be taken. After everything that receives: else the list of them grows.
-    fn note_changed(&mut self) {
+    pub(super) fn note_changed(&mut self) {
         while let Some(number) = self.raw.next_changed() {
             if let Some(callback) = self.callbacks.get_mut(&number)
                 && !callback.is_ready
@@ -140,7 +131,7 @@ impl Inside {
     }
 
     /// Whether this was seen to be a fork's child.
-    fn is_detached(&self) -> bool {
+    pub(super) fn is_detached(&self) -> bool {
         self.raw.check().is_err_and(|error| error.kind() == ErrorKind::Detached)
     }
 
@@ -443,98 +434,6 @@ pub unsafe extern "C" fn ramway_rpc_poll(client: *mut ramway_rpc_client, timeout
             }
         }
     })
-}
-
-/// What running callbacks came to.
-enum Ran {
-    /// At least one was run.
-    Some,
-    /// None was, and there may be more to receive.
-    NoneYet,
-    Nothing,
-}
-
-/// Runs the callbacks of what is there now: of successful replies where they lie in the ring, unless others come before them that
-/// were received already.
-fn run_callbacks(entered: &mut Entered<'_, Inside, ClientWaker>) -> Ran {
-    let mut more = true;
-    let mut ran = false;
-    let mut in_order = entered.ready.is_empty();
-    for _ in 0..RPC_FRAMES_PER_ROUND {
-        let Inside { raw, callbacks, .. } = &mut **entered;
-        let reply;
-        (more, reply) = raw.next_in_place(|call| in_order && callbacks.contains_key(&call));
-        match reply {
-            Some(reply) => {
-                run_in_place(entered, &reply);
-                ran = true;
-            }
-            None if more => in_order = false,
-            None => break,
-        }
-    }
-    let inside = &mut **entered;
-    inside.raw.release_reply();
-    inside.raw.act();
-    if inside.is_detached() {
-        return Ran::Nothing;
-    }
-    inside.note_changed();
-    ran |= run_ready(entered);
-    match (ran, more) {
-        (true, _) => Ran::Some,
-        (false, true) => Ran::NoneYet,
-        (false, false) => Ran::Nothing,
-    }
-}
-
-/// Runs the callback of a call whose reply is in the ring.
-fn run_in_place(entered: &mut Entered<'_, Inside, ClientWaker>, in_place: &InPlace) {
-    let callbacks = &mut entered.callbacks;
-    let number = in_place.call;
-    let callback = callbacks.get(&number).map(|callback| (callback.done, callback.user));
-    if !in_place.more {
-        callbacks.remove(&number);
-    }
-    let Some((done, user)) = callback else { return };
-    let mut reply = ramway_rpc_reply::of_place(in_place);
-    // SAFETY: the caller's function, which does not unwind; the bytes lie in the ring until the next reply is received.
-    entered.outside(|| unsafe { done(number, &raw mut reply, user) });
-    reply.free();
-}
-
-/// Runs what is ready now; what becomes ready meanwhile is for the next round. False: there was nothing, only calls that were
-/// cancelled.
-fn run_ready(entered: &mut Entered<'_, Inside, ClientWaker>) -> bool {
-    let mut ran = false;
-    for _ in 0..entered.ready.len() {
-        let inside = &mut **entered;
-        let Some(number) = inside.ready.pop_front() else { break };
-        if let Some(callback) = inside.callbacks.get_mut(&number) {
-            callback.is_ready = false;
-        }
-        loop {
-            // It may be cancelled by its own callback.
-            let inside = &mut **entered;
-            let Some(&Callback { done, user, .. }) = inside.callbacks.get(&number) else { break };
-            let (mut reply, is_end) = match inside.raw.take(number) {
-                Taken::NotYet => break,
-                Taken::Element(element) => (ramway_rpc_reply::of_reply(element, true), false),
-                Taken::End(outcome) => {
-                    inside.callbacks.remove(&number);
-                    (ramway_rpc_reply::of_outcome(outcome).0, true)
-                }
-            };
-            // SAFETY: the caller's function, which does not unwind; the reply lives until it returns.
-            entered.outside(|| unsafe { done(number, &raw mut reply, user) });
-            reply.free();
-            ran = true;
-            if is_end {
-                break;
-            }
-        }
-    }
-    ran
 }
 
 /// Waits until the server has answered: it is there and reads. `options` may be null; of them only the time limit is looked at.

@@ -1,5 +1,6 @@
 //! Calls between the processes of one machine.
 
+mod callbacks;
 pub mod client;
 pub mod method;
 pub mod reply;
