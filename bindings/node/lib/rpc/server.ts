@@ -12,6 +12,7 @@ import {
   SIGNAL,
 } from '../options.js';
 import { opening } from '../waiting/opening.js';
+import { onAbort } from './call.js';
 import { methodOf } from './errors.js';
 import type { RpcHandler, RpcStreamHandler } from './running.js';
 import { Serving } from './serving.js';
@@ -131,15 +132,14 @@ export class RpcServer implements Disposable, AsyncDisposable {
     signal?.throwIfAborted();
     this.#runs = true;
     let aborted = false;
-    const abort = () => {
+    const stop = onAbort(signal, () => {
       aborted = !this.closed;
       this.close();
-    };
-    signal?.addEventListener('abort', abort, { once: true });
+    });
     try {
       await this.#serving.serve();
     } finally {
-      signal?.removeEventListener('abort', abort);
+      stop?.();
     }
     if (aborted) throw signal?.reason;
   }

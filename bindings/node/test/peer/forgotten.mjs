@@ -1,18 +1,9 @@
 // Forgets handles with everything that can hang on them, collects garbage, and goes on.
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
 import { Ring } from '../../index.mjs';
+import { collect, descriptors } from './collected.mjs';
 
 const directory = process.argv[2];
-const collect = async () => {
-  for (let i = 0; i < 4; i++) {
-    const { gc, Bun } = /** @type {any} */ (globalThis);
-    if (gc) gc();
-    else Bun?.gc(true);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-};
-const descriptors = () => readdirSync('/proc/self/fd').length;
 const pair = () => Ring.pair(4096);
 const bytes = (/** @type {number} */ value) => new Uint8Array(200).fill(value);
 

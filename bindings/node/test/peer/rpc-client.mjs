@@ -1,8 +1,8 @@
 // A program or worker that calls: method 1 replies, 3 when the test says so. `process.argv` says what is done.
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
 import { RpcClient } from '../../index.mjs';
+import { collect, collectNow, descriptors } from './collected.mjs';
 
 const [path, how] = /** @type {[string, string]} */ (/** @type {unknown} */ (process.argv.slice(2)));
 const over = () => console.log('over');
@@ -62,11 +62,7 @@ switch (how) {
     const awaited = client.start(3).reply;
     const element = client.stream(3).next();
     console.log('dropped');
-    const timer = setInterval(() => {
-      const { gc, Bun } = /** @type {any} */ (globalThis);
-      if (gc) gc();
-      else Bun?.gc(true);
-    }, 5);
+    const timer = setInterval(collectNow, 5);
     await Promise.all([awaited, element]);
     clearInterval(timer);
     console.log('over');
@@ -74,13 +70,6 @@ switch (how) {
     break;
   }
   case 'forgotten': {
-    const descriptors = () => readdirSync('/proc/self/fd').length;
-    const collect = async () => {
-      const { gc, Bun } = /** @type {any} */ (globalThis);
-      if (gc) gc();
-      else Bun?.gc(true);
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    };
     const use = async () => {
       const client = await RpcClient.connect(path);
       await Promise.all([client.call(1, 'x', { timeout: 1e6 }), client.ping()]);

@@ -1,18 +1,9 @@
 // RPC servers, and calls that have ended, are forgotten and collected; what serves is not.
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
 import { RpcClient, RpcServer } from '../../index.mjs';
+import { collect, descriptors } from './collected.mjs';
 
 const directory = process.argv[2];
-const collect = async () => {
-  for (let i = 0; i < 4; i++) {
-    const { gc, Bun } = /** @type {any} */ (globalThis);
-    if (gc) gc();
-    else Bun?.gc(true);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-};
-const descriptors = () => readdirSync('/proc/self/fd').length;
 const bind = (/** @type {number} */ i) => RpcServer.bindSync(`${directory}s${i}`, { capacity: 4096 });
 
 // Servers that never ran.
