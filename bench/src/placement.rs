@@ -26,9 +26,9 @@ mod views;
 
 pub(crate) use views::*;
 
-/// Up to so many times the shortest flag it is near.
+/// A flag of up to this times the run's shortest one is near.
 const NEAR: f64 = 1.7;
-/// From so many times the shortest flag on it is far.
+/// A flag of this times the run's shortest one or more is far.
 const FAR: f64 = 2.4;
 /// Two times of the flag that are further apart than this are of two placements: between the two above.
 const APART: f64 = 2.0;
@@ -89,7 +89,7 @@ pub(crate) fn none(cpus: [Option<usize>; 2]) -> Option<&'static str> {
     }
 }
 
-/// Whether placement is a part of what a test measures: a receiver that waits for nothing does not depend on it.
+/// Whether the placement of the processors changes what a test measures. It does not where the receiver waits for nothing.
 pub(crate) fn matters(test: Test) -> bool {
     test != Test::Idle
 }

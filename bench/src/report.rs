@@ -53,7 +53,7 @@ pub struct Settings {
 pub struct Placements {
     /// Near and far, or the only one that there was; empty if none was told apart.
     pub seen: Vec<Seen>,
-    /// Why there is none, where there cannot be one: one processor, or nothing pinned.
+    /// Why the run has no placement, if it cannot have one: it has one processor, or its processes are not pinned.
     pub none: Option<String>,
     /// How many bursts were measured again because the two processors had moved; of a run that was interrupted, since it goes
     /// on.

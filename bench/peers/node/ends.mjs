@@ -16,7 +16,7 @@
  * @property {(answers: Buffer[], check: Int32Array) => Promise<void> | void} [echo] The other side of `ping`.
  * @property {(groups: Buffer[][], check: Int32Array) => Promise<number[]>} [calls] Test `call`: a call for each message, whose
  *   reply is what was sent; gives as `ping` does.
- * @property {(count: number) => Promise<void>} [serve] The other side of `calls`: answers so many from now on; resolves when all
+ * @property {(count: number) => Promise<void>} [serve] The other side of `calls`: answers this number of calls from now on; resolves when all
  *   were.
  * @property {(burst: Burst) => (() => Promise<void> | void)} [stream] A stream of messages, ready to be sent.
  * @property {(burst: Burst, check: Int32Array) => Promise<void> | void} [receive] Reads a stream.

@@ -40,7 +40,7 @@ def handlers(handler: Callable[..., Any]) -> Any:
 
 
 class Answered:
-    """Tells a thread when so many calls were answered."""
+    """Tells a thread when a given number of calls has been answered."""
 
     def __init__(self) -> None:
         self._left, self._done = 0, threading.Event()

@@ -67,7 +67,7 @@ public interface End extends AutoCloseable {
     }
 
     /**
-     * The other side of {@link #call}: answers so many calls from now on.
+     * The other side of {@link #call}: answers this number of calls from now on.
      *
      * @param count how many
      */
