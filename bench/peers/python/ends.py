@@ -143,7 +143,8 @@ class End:
         raise NotImplementedError
 
     def serve(self, count: int) -> Callable[[], None]:
-        """The other side of `calls`: answers this number of calls from now on. The function that it returns waits until all are answered."""
+        """The other side of `calls`: answers this number of calls. The function that it returns waits until all are
+        answered."""
         raise NotImplementedError
 
     def close(self) -> None:
