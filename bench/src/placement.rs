@@ -7,9 +7,9 @@
 //! - A flag of up to [`NEAR`] times the run's shortest is *near*, one of [`FAR`] times or more is *far*.
 //! - A burst with two near flags is near, one with two far flags is far, every other one is *mixed*. Where the second flag
 //!   is [`NEAR`] times the first or the other way round, it is repeated at once, up to [`REPEATS`] times.
-//! - A run has two placements if it has [`PROBES`] flags of each and no more than a tenth between them. Any other run, such as
-//!   one on a machine without a hypervisor or one whose processors change their frequency, has one placement, and nothing of
-//!   it is dropped.
+//! - A run has two placements if it has [`PROBES`] flags of each, each is a twentieth of all flags or more, and no more than a
+//!   tenth lies between them. Any other run, such as one on a machine without a hypervisor or one whose processors change their
+//!   frequency, has one placement, and nothing of it is dropped.
 
 use crate::Result;
 use crate::case::{Burst, Mode, Test};
@@ -32,8 +32,11 @@ const NEAR: f64 = 1.7;
 const FAR: f64 = 2.4;
 /// Two times of the flag that are further apart than this are of two placements: between the two above.
 const APART: f64 = 2.0;
-/// How many flags of each make two placements.
+/// The fewest flags of each that make two placements.
 const PROBES: usize = 3;
+/// The smallest part of all flags that makes a placement, as a divisor. A processor that is taken away for 0.1 s, as virtual ones
+/// are once in a few seconds, makes 30 long flags in a row.
+const SHARE: usize = 20;
 /// How often a burst is repeated.
 pub(crate) const REPEATS: u32 = 2;
 /// Round trips of a probe: 30 µs where they are near, 150 µs where they are far.
@@ -156,7 +159,8 @@ impl Judge {
     /// Whether the run has two placements.
     pub(crate) fn two(&self) -> bool {
         let count = |class| self.flags.iter().filter(|&&flag| self.class(flag) == class).count();
-        count(Class::Near) >= PROBES && count(Class::Far) >= PROBES && count(Class::Mixed) * 10 <= self.flags.len()
+        let fewest = count(Class::Near).min(count(Class::Far));
+        fewest >= PROBES && fewest * SHARE >= self.flags.len() && count(Class::Mixed) * 10 <= self.flags.len()
     }
 
     /// What the flags from this one on were, for the placements of a group that has `near` and `far` bursts.

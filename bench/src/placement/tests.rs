@@ -37,6 +37,9 @@ fn one_placement_is_one_however_long_its_flag_takes() {
     }
     // Two long ones among many are a disturbance.
     assert!(!judge(&[&[110.0; 50][..], &[700.0, 800.0]].concat()).two());
+    // So are 67 among 6,699, in runs of 20: a machine whose processors were far all the time, and taken away now and then.
+    assert!(!judge(&[&[363.0; 6632][..], &[1574.0; 67]].concat()).two());
+    assert!(judge(&[&[110.0; 95][..], &[500.0; 5]].concat()).two());
     // A processor that changes its frequency has no gap.
     let slower: Vec<f64> = (0..40).map(|n| 100.0 + 10.0 * f64::from(n)).collect();
     assert!(!judge(&slower).two());
