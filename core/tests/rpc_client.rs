@@ -123,7 +123,11 @@ fn a_calls_time_begins_before_the_server_sees_it() {
             let now = Instant::now();
             let left = client.due_in().unwrap();
             let seen = sees.recv().unwrap();
-            assert!(now + left <= seen + LIMIT, "the server's time ends {:?} before the client's", now + left - (seen + LIMIT));
+            assert!(
+                now + left <= seen + LIMIT,
+                "the server's time ends {:?} before the client's",
+                now + left - (seen + LIMIT)
+            );
             call.wait(&mut client).unwrap();
         }
         client.close().unwrap();
