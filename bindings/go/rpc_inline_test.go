@@ -101,20 +101,31 @@ func TestAnInlineHandlersTime(t *testing.T) {
 		}), 0)
 	})
 	c := calling(t, s, ClientOptions{})
-	// Long enough that it is sent on any machine.
-	soon, cancel := context.WithTimeout(background, time.Second)
-	defer cancel()
-	first, err := c.Start(soon, 1, nil)
-	expectKind(t, err, 0)
-	r, err := c.Call(background, 2, nil)
-	if err != nil || string(r.Body) != "second" {
-		t.Fatal(r, err)
-	}
-	if _, err = first.Wait(within(t)); !errors.Is(err, TimedOut) {
-		t.Fatal(err)
-	}
-	if one, other := <-order, <-order; one != "first" || other != "second" {
-		t.Fatal(one, other)
+	// A busy machine may need more than the first limit to begin it: then it is not run.
+	for limit := 100 * time.Millisecond; ; limit *= 2 {
+		soon, cancel := context.WithTimeout(background, limit)
+		first, err := c.Start(soon, 1, nil)
+		if err == nil {
+			r, failed := c.Call(background, 2, nil)
+			if failed != nil || string(r.Body) != "second" {
+				t.Fatal(r, failed)
+			}
+			_, err = first.Wait(within(t))
+		}
+		cancel()
+		if !errors.Is(err, TimedOut) {
+			t.Fatal(err)
+		}
+		said := []string{}
+		for len(order) != 0 {
+			said = append(said, <-order)
+		}
+		if slices.Equal(said, []string{"first", "second"}) {
+			return
+		}
+		if slices.Contains(said, "first") || limit > time.Minute {
+			t.Fatal(said)
+		}
 	}
 }
 

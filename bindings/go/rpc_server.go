@@ -266,10 +266,11 @@ func (s *Server) welcome(bus *Bus) {
 
 // gone is for a client that is not served any more.
 func (s *Server) gone(c *serverConn) {
+	// Before it is counted no more: who sees by Clients that there is a place finds it free.
+	s.listener.busEnded()
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
-	s.listener.busEnded()
 	s.progress()
 }
 

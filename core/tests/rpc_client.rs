@@ -6,7 +6,7 @@ use ramway::ErrorKind;
 use ramway::facts::{TYPE_ID_CALL, TYPE_ID_CANCEL, TYPE_ID_CREDIT, TYPE_ID_REPLY};
 use ramway::rpc::{CallOptions, Client, Reply, Status, Taken};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::rpc::{Frame, Server, reply};
 use support::{Dir, LONG};
 
@@ -97,6 +97,40 @@ fn a_reply_is_read_in_the_ring() {
         assert_eq!(client.call_in_place(7, b"", &limit, |reply| reply.body().to_vec()).unwrap(), b"on");
         assert_eq!(client.call(7, b"").unwrap().body(), b"on");
         assert_eq!(client.in_flight(), 0);
+    });
+}
+
+/// Its time is over when the server's for it is, also if this side loses its processor to the server that it wakes: or the same call
+/// would end as one that the server has cancelled.
+#[test]
+fn a_calls_time_begins_before_the_server_sees_it() {
+    const ROUNDS: usize = 5000;
+    const LIMIT: Duration = Duration::from_secs(1000);
+    let (seen, sees) = std::sync::mpsc::channel();
+    let serve = move |mut server: Server| {
+        for _ in 0..ROUNDS {
+            let call = server.call();
+            seen.send(Instant::now()).unwrap();
+            server.ok(call.id, b"");
+        }
+        while server.frame().is_ok() {}
+    };
+    with_server(1 << 16, 8, serve, |mut client| {
+        let options = CallOptions::new().timeout(LIMIT);
+        for _ in 0..ROUNDS {
+            let call = client.start_with(7, b"", &options).unwrap();
+            // Its time ends so long after this moment, or later.
+            let now = Instant::now();
+            let left = client.due_in().unwrap();
+            let seen = sees.recv().unwrap();
+            assert!(
+                now + left <= seen + LIMIT,
+                "the server's time ends {:?} before the client's",
+                now + left - (seen + LIMIT)
+            );
+            call.wait(&mut client).unwrap();
+        }
+        client.close().unwrap();
     });
 }
 

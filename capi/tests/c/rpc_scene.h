@@ -11,6 +11,14 @@
 
 static pid_t child(void (*life)(void)) { return forked(life, _exit); }
 
+/* Whether a child has said something that was not heard yet. */
+static int has_said(void) {
+    struct pollfd fd;
+    fd.fd = from_child[0];
+    fd.events = POLLIN;
+    return poll(&fd, 1, 0) == 1;
+}
+
 /* ---- a server for all tests ---- */
 
 enum { ECHO = 1, FILL, FAIL, STREAM, KEEP, ABOUT = 7, OPEN, SILENT, NEWS };

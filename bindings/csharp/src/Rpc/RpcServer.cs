@@ -254,11 +254,12 @@ namespace Ramway
 
         internal void Gone(ServerConnection connection)
         {
+            // Before it is counted no more: who sees by Clients that there is a place finds it free.
+            permits.Return();
             lock (gate)
             {
                 connections.Remove(connection);
             }
-            permits.Return();
             Changed();
         }
 

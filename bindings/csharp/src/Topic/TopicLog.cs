@@ -150,7 +150,8 @@ namespace Ramway
                 {
                     return true;
                 }
-                Thread.Yield();
+                // Not a yield: a publisher that overtakes runs, and so many yields on a busy machine take minutes.
+                Thread.SpinWait(1);
             }
             throw Errors.Fail(ErrorKind.Corrupt, null);
         }

@@ -42,6 +42,9 @@ pub(super) fn start(
     request: &Request<'_>,
 ) -> CallResult<Number> {
     let (len, body_at) = check(ledger, max_len, request)?;
+    // The clock before it is published: the server's time for the call begins later, so this side's is over when the server's is.
+    // Read after it, it could be late by as long as this thread had lost its processor, to the server's that was just woken for one.
+    let deadline = request.options.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let number = if let Some(tx) = tx
         && ledger.sends_at_once()
         && write(ledger, tx, request, len, body_at)?
@@ -50,10 +53,7 @@ pub(super) fn start(
     } else {
         queue(ledger, request, len, body_at)
     };
-    // The clock after it was published: so the server's time for the call does not end first.
-    if let Some(timeout) = request.options.timeout
-        && let Some(at) = Instant::now().checked_add(timeout)
-    {
+    if let Some(at) = deadline {
         ledger.set_deadline(number, at);
     }
     Ok(number)

@@ -350,8 +350,9 @@ public final class RpcServer implements AutoCloseable {
 
     /** A connection has ended. */
     void gone(RpcConnection connection) {
-        connections.remove(connection);
+        // Before it is counted no more: who sees by `clients` that there is a place finds it free.
         guests.leave();
+        connections.remove(connection);
         changed();
     }
 

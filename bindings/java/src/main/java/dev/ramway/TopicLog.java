@@ -217,7 +217,8 @@ final class TopicLog {
             if (find(last, tail, false)) {
                 return last + size();
             }
-            Thread.yield();
+            // Not a yield: a publisher that overtakes runs, and so many yields on a busy machine take minutes.
+            Thread.onSpinWait();
         }
         throw end.fail(ErrorKind.CORRUPT);
     }

@@ -198,9 +198,17 @@ class RpcTest {
     @Test
     void aCallEndsByItsClock() throws Exception {
         try (RpcServing serving = new RpcServing(); RpcClient client = serving.connect()) {
-            CallOptions soon = CallOptions.DEFAULT.withTimeout(Duration.ofMillis(20));
-            RpcException e = assertThrows(RpcException.class, () -> client.call(5, NOTHING, soon));
+            // A busy machine needs more than the first limit to begin the call: then it was not run, and says so.
+            RpcException e;
+            Duration limit = Duration.ofMillis(10);
+            do {
+                limit = limit.multipliedBy(2);
+                CallOptions soon = CallOptions.DEFAULT.withTimeout(limit);
+                e = assertThrows(RpcException.class, () -> client.call(5, NOTHING, soon));
+                assertTrue(e.error().orElse(null) == ErrorKind.TIMED_OUT || e.status().orElse(null) == RpcStatus.TIMED_OUT, e.toString());
+            } while (!e.mayHaveRun() && limit.compareTo(Scratch.LONG) < 0);
             assertTrue(e.mayHaveRun(), e.toString());
+            assertEquals(ErrorKind.TIMED_OUT, e.error().orElse(null), e.toString());
             // Its place is free once its handler has ended.
             RpcServing.until(() -> {
                 try {
@@ -459,12 +467,21 @@ class RpcTest {
 
     @Test
     void aServersLimitCancelsWhatRuns() throws Exception {
-        try (RpcServing serving = new RpcServing(); RpcClient client = serving.connect()) {
-            RpcPending running = client.start(5, NOTHING);
-            RpcServing.until(() -> serving.methods.began.get() == 1, "it runs");
-            serving.server.shutdown(Duration.ofMillis(10));
-            fails(running::get, RpcStatus.CANCELLED);
-            ends(() -> client.call(1, NOTHING), ErrorKind.CLOSED);
+        for (int attempt = 0; attempt < 100; attempt++) {
+            try (RpcServing serving = new RpcServing(); RpcClient client = serving.connect()) {
+                RpcPending running = client.start(5, NOTHING);
+                RpcServing.until(() -> serving.methods.began.get() == 1, "it runs");
+                serving.server.shutdown(Duration.ofMillis(10));
+                RpcException e = assertThrows(RpcException.class, running::get);
+                assertTrue(e.mayHaveRun(), e.toString());
+                // A server does not wait long for what it has cancelled: on a busy machine its client may be left as by one that died.
+                if (e.error().orElse(null) != ErrorKind.PEER_DEAD) {
+                    assertEquals(RpcStatus.CANCELLED, e.status().orElse(null), e.toString());
+                    ends(() -> client.call(1, NOTHING), ErrorKind.CLOSED);
+                    return;
+                }
+            }
         }
+        throw new AssertionError("no cancelled call ended in time");
     }
 }

@@ -118,7 +118,7 @@ class StreamTest {
         }
 
         Flow.Subscription subscription() throws InterruptedException {
-            assertTrue(subscribed.await(10, TimeUnit.SECONDS));
+            assertTrue(subscribed.await(Scratch.LONG.toSeconds(), TimeUnit.SECONDS));
             return subscription;
         }
 

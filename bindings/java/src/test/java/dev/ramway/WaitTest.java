@@ -45,7 +45,7 @@ class WaitTest {
                 ended = System.nanoTime();
             };
             thread = virtual ? Thread.ofVirtual().start(body) : Thread.ofPlatform().daemon().start(body);
-            assertTrue(began.await(10, TimeUnit.SECONDS));
+            assertTrue(began.await(60, TimeUnit.SECONDS));
             Thread.sleep(2);
         }
 
@@ -242,7 +242,7 @@ class WaitTest {
                     Thread.sleep(1);
                 }
             }
-            assertTrue(chain.await(10, TimeUnit.SECONDS));
+            assertTrue(chain.await(60, TimeUnit.SECONDS));
         }
     }
 
