@@ -119,9 +119,9 @@ mod tests {
             (include_str!("../include/ramway_inline.h"), include_str!("../include/ramway/inline_topic.h"));
         assert_eq!(RAMWAY_INLINE_LAYOUT, 0x52_57_49_03);
         let pins = [SENDER, RECEIVER, PRODUCER, CONSUMER, BLOCK];
-        compare(ring, &pins, "RAMWAY_INLINE_KNOWS", RAMWAY_INLINE_LAYOUT, 0xa6cd_8cd9_992c_c29b);
+        compare(ring, &pins, "RAMWAY_INLINE_KNOWS", RAMWAY_INLINE_LAYOUT, 0xfae6_ea96_5d96_c8e3);
         assert_eq!(RAMWAY_INLINE_TOPIC_LAYOUT, 0x52_57_54_02);
         let pins = [TOPIC_PRODUCER, TOPIC_CONSUMER, TOPIC_BLOCK, SUBSCRIBERS];
-        compare(topic, &pins, "RAMWAY_INLINE_TOPIC_KNOWS", RAMWAY_INLINE_TOPIC_LAYOUT, 0x0590_c734_7635_13dc);
+        compare(topic, &pins, "RAMWAY_INLINE_TOPIC_KNOWS", RAMWAY_INLINE_TOPIC_LAYOUT, 0x4702_ac8c_8cf0_e9bc);
     }
 }
