@@ -250,6 +250,10 @@ fn waits(standard: bool) -> Vec<GroupPlan> {
         .or_asleep()
         .among(SLEEPERS)
         .floor("hand-ring"),
+        group("paced-50us-block", "messages 50 µs apart, receiver asleep", every(Mode::Block, 50_000))
+            .or_signal()
+            .among(SLEEPERS)
+            .floor("futex"),
         group("paced-1ms-block", "messages 1 ms apart, receiver asleep", every(Mode::Block, 1_000_000))
             .or_signal()
             .among(SLEEPERS)

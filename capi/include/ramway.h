@@ -439,12 +439,12 @@
  * The private state that `ramway_inline.h` knows. Where it was compiled against another one, its functions call the
  * library for everything: right, but slower. Raised with every change of the fields or of their meaning.
  */
-#define RAMWAY_INLINE_LAYOUT 1381452034
+#define RAMWAY_INLINE_LAYOUT 1381452035
 
 /**
  * The same for the private state of a publisher and of a subscriber.
  */
-#define RAMWAY_INLINE_TOPIC_LAYOUT 1381454849
+#define RAMWAY_INLINE_TOPIC_LAYOUT 1381454850
 
 /**
  * What a call returns: 0 for success, else one of the error numbers that all of Ramway's languages share. New

@@ -38,7 +38,7 @@ extern "C" {
 #define RAMWAY_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* The private state below is that of a library whose RAMWAY_INLINE_LAYOUT is this number. */
-#define RAMWAY_INLINE_KNOWS 0x52574902
+#define RAMWAY_INLINE_KNOWS 0x52574903
 RAMWAY_STATIC_ASSERT(RAMWAY_INLINE_KNOWS == RAMWAY_INLINE_LAYOUT, "ramway.h and ramway_inline.h are not of one version");
 
 /* ---- the words that both processes share: docs/ABI.md, section 3 ---- */
@@ -91,7 +91,8 @@ struct ramway_producer {
     uint32_t align;
     uint32_t state;      /* 0, or the status that this handle is dead of */
     uint32_t peer_flags; /* the receiver's flags as last acted upon */
-    uint32_t fence_free; /* 1: publish without a fence, the receiver makes up for it with membarrier */
+    uint16_t fences;     /* 0: publish without a fence, the receiver makes up for it with membarrier; else fence and count down */
+    uint16_t woken;
     uint32_t next_last_tag; /* which of the two last-tag records is written next */
     uint32_t more[3];
 };
@@ -106,7 +107,8 @@ struct ramway_consumer {
     uint32_t align;
     uint32_t state;
     uint32_t peer_flags;
-    uint32_t fence_free;
+    uint16_t fences;
+    uint16_t woken;
     uint32_t more[2];
 };
 
@@ -139,7 +141,7 @@ RAMWAY_AT(ramway_producer, tag, 64);
 RAMWAY_AT(ramway_producer, align, 72);
 RAMWAY_AT(ramway_producer, state, 76);
 RAMWAY_AT(ramway_producer, peer_flags, 80);
-RAMWAY_AT(ramway_producer, fence_free, 84);
+RAMWAY_AT(ramway_producer, fences, 84);
 RAMWAY_AT(ramway_producer, next_last_tag, 88);
 RAMWAY_AT(ramway_consumer, block, 0);
 RAMWAY_AT(ramway_consumer, data, 8);
@@ -150,7 +152,7 @@ RAMWAY_AT(ramway_consumer, tail, 40);
 RAMWAY_AT(ramway_consumer, align, 48);
 RAMWAY_AT(ramway_consumer, state, 52);
 RAMWAY_AT(ramway_consumer, peer_flags, 56);
-RAMWAY_AT(ramway_consumer, fence_free, 60);
+RAMWAY_AT(ramway_consumer, fences, 60);
 RAMWAY_AT(ramway_ring_block, geometry, 0);
 RAMWAY_AT(ramway_ring_block, tail, 128);
 RAMWAY_AT(ramway_ring_block, head, 256);
@@ -257,6 +259,7 @@ static inline ramway_status ramway_inline_reserve(ramway_sender *sender, size_t 
  * sleeps. */
 static inline ramway_status ramway_inline_publish(ramway_sender *sender, struct ramway_producer *hot, uint64_t tag) {
     struct ramway_ring_block *block = hot->block;
+    int decide = 0;
     if (tag != 0) {
         struct ramway_last_tag *record = &block->tail.last_tags[hot->next_last_tag & 1];
         /* Relaxed: only a later producer reads these records, after the role's lock has passed to it. They go before `tail`
@@ -268,7 +271,7 @@ static inline ramway_status ramway_inline_publish(ramway_sender *sender, struct 
     /* Release: forbids the stores of the frames, headers and payloads, to sink below the position that publishes them.
      * Pairs with the receiver's acquire load of `tail`. */
     __atomic_store_n(&block->tail.tail, hot->tail, __ATOMIC_RELEASE);
-    if (RAMWAY_LIKELY(hot->fence_free != 0)) {
+    if (RAMWAY_LIKELY(hot->fences == 0)) {
         /* Forbids the compiler to move the two loads below above the store of `tail`. The processor may still do so;
          * the sleeper's membarrier, between its store to `wait` and its second look at `tail`, undoes that. */
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -276,10 +279,12 @@ static inline ramway_status ramway_inline_publish(ramway_sender *sender, struct 
         /* Forbids store(tail) and load(wait) to pass each other, which they may after a mere release store: then the
          * receiver would sleep through this message. Pairs with the sleeper's fence. */
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        /* Counted down: the library decides anew whether this side fences. */
+        decide = --hot->fences == 0;
     }
     /* Relaxed: ordered by the fence above. */
     if (RAMWAY_UNLIKELY(__atomic_load_n(&block->consumer.wait, __ATOMIC_RELAXED) != 0 ||
-                        __atomic_load_n(&block->consumer.flags, __ATOMIC_RELAXED) != hot->peer_flags)) {
+                        __atomic_load_n(&block->consumer.flags, __ATOMIC_RELAXED) != hot->peer_flags || decide)) {
         return ramway_inline_after_publish(sender);
     }
     return RAMWAY_OK;
@@ -444,6 +449,7 @@ static inline ramway_status ramway_inline_recv_batch(ramway_receiver *receiver, 
 static inline ramway_status ramway_inline_release(ramway_receiver *receiver) {
     struct ramway_consumer *hot = ramway_inline_consumer(receiver);
     struct ramway_ring_block *block;
+    int decide = 0;
     if (RAMWAY_UNLIKELY(hot == NULL)) {
         return ramway_release(receiver);
     }
@@ -460,15 +466,16 @@ static inline ramway_status ramway_inline_release(ramway_receiver *receiver) {
     if (hot->tail - hot->head > hot->capacity - hot->capacity / RAMWAY_WAKE_FRACTION) {
         return RAMWAY_OK;
     }
-    if (RAMWAY_LIKELY(hot->fence_free != 0)) {
+    if (RAMWAY_LIKELY(hot->fences == 0)) {
         /* As in ramway_inline_publish, for store(head) and load(wait). */
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
     } else {
         /* Likewise. */
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        decide = --hot->fences == 0;
     }
     if (RAMWAY_UNLIKELY(__atomic_load_n(&block->producer.wait, __ATOMIC_RELAXED) != 0 ||
-                        __atomic_load_n(&block->producer.flags, __ATOMIC_RELAXED) != hot->peer_flags)) {
+                        __atomic_load_n(&block->producer.flags, __ATOMIC_RELAXED) != hot->peer_flags || decide)) {
         return ramway_inline_after_release(receiver);
     }
     return RAMWAY_OK;

@@ -8,10 +8,10 @@ use ramway_core::ring::raw::RawEndpoint;
 
 /// The private state that `ramway_inline.h` knows. Where it was compiled against another one, its functions call the
 /// library for everything: right, but slower. Raised with every change of the fields or of their meaning.
-pub const RAMWAY_INLINE_LAYOUT: u32 = 0x52_57_49_02;
+pub const RAMWAY_INLINE_LAYOUT: u32 = 0x52_57_49_03;
 
 /// The same for the private state of a publisher and of a subscriber.
-pub const RAMWAY_INLINE_TOPIC_LAYOUT: u32 = 0x52_57_54_01;
+pub const RAMWAY_INLINE_TOPIC_LAYOUT: u32 = 0x52_57_54_02;
 
 /// The fields of a type are where the header's mirror has them: the same numbers stand there as `RAMWAY_AT(...)`, and
 /// a test compares the two lists.
@@ -29,10 +29,10 @@ pinned!(SENDER, SenderHandle as "ramway_inline_sender": hot = 0, layout = 8);
 pinned!(RECEIVER, ReceiverHandle as "ramway_inline_receiver": hot = 0, layout = 8);
 pinned!(PRODUCER, ramway_core::ring::producer::Producer as "ramway_producer":
     block = 0, data = 8, capacity = 16, max_len = 24, tail = 32, unflushed = 40, head = 48, slot = 56, tag = 64,
-    align = 72, state.state = 76, state.peer_flags = 80, state.fence_free = 84, next_last_tag = 88);
+    align = 72, state.state = 76, state.peer_flags = 80, state.fences = 84, next_last_tag = 88);
 pinned!(CONSUMER, ramway_core::ring::consumer::Consumer as "ramway_consumer":
     block = 0, data = 8, capacity = 16, head = 24, released = 32, tail = 40, align = 48, state.state = 52,
-    state.peer_flags = 56, state.fence_free = 60);
+    state.peer_flags = 56, state.fences = 60);
 pinned!(BLOCK, ramway_core::layout::RingBlock as "ramway_ring_block":
     geometry = 0, tail = 128, head = 256, producer = 384, consumer = 512);
 
@@ -69,11 +69,11 @@ type Subscribing = ramway_core::ring::consumer::Consumer<ramway_core::Topic>;
 
 pinned!(TOPIC_PRODUCER, Publishing as "ramway_topic_producer":
     block = 0, data = 8, capacity = 16, max_len = 24, tail = 32, unflushed = 40, head = 48, slot = 56, tag = 64,
-    align = 72, state.state = 76, state.peer_flags = 80, state.fence_free = 84, commit.seq = 104, commit.last = 112,
+    align = 72, state.state = 76, state.peer_flags = 80, state.fences = 84, commit.seq = 104, commit.last = 112,
     commit.timestamps = 120, more.word_seen = 128, more.published = 136, more.words.area = 144);
 pinned!(TOPIC_CONSUMER, Subscribing as "ramway_topic_consumer":
     block = 0, data = 8, capacity = 16, head = 24, released = 32, tail = 40, align = 48, state.state = 52,
-    state.peer_flags = 56, state.fence_free = 60, more.cursor = 72, more.expected = 80, more.copies_out = 88,
+    state.peer_flags = 56, state.fences = 60, more.cursor = 72, more.expected = 80, more.copies_out = 88,
     more.policy = 92, more.words.area = 96);
 pinned!(TOPIC_BLOCK, ramway_core::layout::TopicBlock as "ramway_topic_block":
     positions.0.tail = 128, positions.0.last = 136, claim = 256, starts = 384, publisher = 512);
@@ -117,11 +117,11 @@ mod tests {
     fn the_headers_mirrors_have_the_same_offsets() {
         let (ring, topic) =
             (include_str!("../include/ramway_inline.h"), include_str!("../include/ramway/inline_topic.h"));
-        assert_eq!(RAMWAY_INLINE_LAYOUT, 0x52_57_49_02);
+        assert_eq!(RAMWAY_INLINE_LAYOUT, 0x52_57_49_03);
         let pins = [SENDER, RECEIVER, PRODUCER, CONSUMER, BLOCK];
-        compare(ring, &pins, "RAMWAY_INLINE_KNOWS", RAMWAY_INLINE_LAYOUT, 0xa6cd_8cd9_992c_c29b);
-        assert_eq!(RAMWAY_INLINE_TOPIC_LAYOUT, 0x52_57_54_01);
+        compare(ring, &pins, "RAMWAY_INLINE_KNOWS", RAMWAY_INLINE_LAYOUT, 0xfae6_ea96_5d96_c8e3);
+        assert_eq!(RAMWAY_INLINE_TOPIC_LAYOUT, 0x52_57_54_02);
         let pins = [TOPIC_PRODUCER, TOPIC_CONSUMER, TOPIC_BLOCK, SUBSCRIBERS];
-        compare(topic, &pins, "RAMWAY_INLINE_TOPIC_KNOWS", RAMWAY_INLINE_TOPIC_LAYOUT, 0x0590_c734_7635_13dc);
+        compare(topic, &pins, "RAMWAY_INLINE_TOPIC_KNOWS", RAMWAY_INLINE_TOPIC_LAYOUT, 0x4702_ac8c_8cf0_e9bc);
     }
 }

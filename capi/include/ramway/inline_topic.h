@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 /* The private state below is that of a library whose RAMWAY_INLINE_TOPIC_LAYOUT is this number. */
-#define RAMWAY_INLINE_TOPIC_KNOWS 0x52575401
+#define RAMWAY_INLINE_TOPIC_KNOWS 0x52575402
 RAMWAY_STATIC_ASSERT(RAMWAY_INLINE_TOPIC_KNOWS == RAMWAY_INLINE_TOPIC_LAYOUT,
                      "ramway.h and ramway/inline_topic.h are not of one version");
 
@@ -64,7 +64,8 @@ struct ramway_topic_producer {
     uint32_t align;
     uint32_t state;
     uint32_t peer_flags;
-    uint32_t fence_free;
+    uint16_t fences; /* as in ramway_producer */
+    uint16_t woken;
     uint32_t rules[4];
     uint64_t seq;       /* the number of the next message */
     uint64_t last;      /* where the last committed frame begins */
@@ -85,7 +86,8 @@ struct ramway_topic_consumer {
     uint32_t align;
     uint32_t state;
     uint32_t peer_flags;
-    uint32_t fence_free;
+    uint16_t fences;
+    uint16_t woken;
     uint32_t rules[2];
     uint64_t *cursor;   /* in its slot: start of the first frame that is not released; NULL: nobody waits for it */
     uint64_t expected;  /* the number that the message at head should have */
@@ -107,7 +109,7 @@ RAMWAY_AT(ramway_topic_producer, tag, 64);
 RAMWAY_AT(ramway_topic_producer, align, 72);
 RAMWAY_AT(ramway_topic_producer, state, 76);
 RAMWAY_AT(ramway_topic_producer, peer_flags, 80);
-RAMWAY_AT(ramway_topic_producer, fence_free, 84);
+RAMWAY_AT(ramway_topic_producer, fences, 84);
 RAMWAY_AT(ramway_topic_producer, seq, 104);
 RAMWAY_AT(ramway_topic_producer, last, 112);
 RAMWAY_AT(ramway_topic_producer, timestamps, 120);
@@ -123,7 +125,7 @@ RAMWAY_AT(ramway_topic_consumer, tail, 40);
 RAMWAY_AT(ramway_topic_consumer, align, 48);
 RAMWAY_AT(ramway_topic_consumer, state, 52);
 RAMWAY_AT(ramway_topic_consumer, peer_flags, 56);
-RAMWAY_AT(ramway_topic_consumer, fence_free, 60);
+RAMWAY_AT(ramway_topic_consumer, fences, 60);
 RAMWAY_AT(ramway_topic_consumer, cursor, 72);
 RAMWAY_AT(ramway_topic_consumer, expected, 80);
 RAMWAY_AT(ramway_topic_consumer, copies_out, 88);
@@ -214,13 +216,14 @@ static inline ramway_status ramway_inline_publisher_publish(ramway_publisher *pu
                                                             struct ramway_topic_producer *hot) {
     struct ramway_topic_block *block = hot->block;
     uint64_t last = hot->last;
+    int decide = 0;
     /* Release: forbids the stores of the frames, headers and payloads, to sink below the position that publishes them.
      * Pairs with the subscribers' acquire load of `tail`. */
     __atomic_store_n(&block->tail, hot->tail, __ATOMIC_RELEASE);
     /* Release: forbids the store of `tail` to sink below: who reads at `last` sees the frame there and a `tail` after it. */
     __atomic_store_n(&block->last, last, __ATOMIC_RELEASE);
     hot->published = last;
-    if (RAMWAY_LIKELY(hot->fence_free != 0)) {
+    if (RAMWAY_LIKELY(hot->fences == 0)) {
         /* Forbids the compiler to move the load below above the stores. The processor may still do so; the sleeper's
          * membarrier, between its setting of the bit and its second look at the position, undoes that. */
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -228,9 +231,11 @@ static inline ramway_status ramway_inline_publisher_publish(ramway_publisher *pu
         /* Forbids the stores and the load of the word to pass each other: then a subscriber would sleep through this
          * message. Pairs with the sleeper's fence. */
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        /* Counted down: the library decides anew whether this side fences. */
+        decide = --hot->fences == 0;
     }
     /* Relaxed: ordered by the fence above. */
-    if (RAMWAY_UNLIKELY(__atomic_load_n(&hot->area->word, __ATOMIC_RELAXED) != hot->word_seen)) {
+    if (RAMWAY_UNLIKELY(__atomic_load_n(&hot->area->word, __ATOMIC_RELAXED) != hot->word_seen || decide)) {
         return ramway_inline_after_publish(publisher);
     }
     return RAMWAY_OK;
@@ -430,6 +435,7 @@ static inline ramway_status ramway_inline_subscriber_recv_batch(ramway_subscribe
 /* ramway_release */
 static inline ramway_status ramway_inline_subscriber_release(ramway_subscriber *subscriber) {
     struct ramway_topic_consumer *hot = ramway_inline_viewer(subscriber);
+    int decide = 0;
     if (RAMWAY_UNLIKELY(hot == NULL)) {
         return ramway_release(subscriber);
     }
@@ -444,16 +450,17 @@ static inline ramway_status ramway_inline_subscriber_release(ramway_subscriber *
     if (hot->tail - hot->head > hot->capacity - hot->capacity / RAMWAY_WAKE_FRACTION) {
         return RAMWAY_OK;
     }
-    if (RAMWAY_LIKELY(hot->fence_free != 0)) {
+    if (RAMWAY_LIKELY(hot->fences == 0)) {
         /* As in ramway_inline_publisher_publish, for store(cursor) and load(publisher_wait). */
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
     } else {
         /* Likewise. */
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        decide = --hot->fences == 0;
     }
     /* Relaxed: ordered by the fence above. */
     if (RAMWAY_UNLIKELY(__atomic_load_n(&hot->area->publisher_wait, __ATOMIC_RELAXED) != 0 ||
-                        __atomic_load_n(&hot->block->publisher.flags, __ATOMIC_RELAXED) != hot->peer_flags)) {
+                        __atomic_load_n(&hot->block->publisher.flags, __ATOMIC_RELAXED) != hot->peer_flags || decide)) {
         return ramway_inline_after_release(subscriber);
     }
     return RAMWAY_OK;

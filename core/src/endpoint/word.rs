@@ -14,7 +14,7 @@ use crate::facts::{UNORDERED_INTERVAL, WORD_WAKE};
 use crate::layout::{ROLE_CLOSED, ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, RingBlock, RoleLine};
 use crate::ready::Readiness;
 use crate::segment::{Header, Link, Role};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence, keep};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence, keep, ordered};
 use crate::sys::futex::{self, Wake};
 use crate::sys::membarrier;
 use crate::wait::{Armed, POLL_INTERVAL, Word};
@@ -23,7 +23,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-const AWAKE: u32 = 0;
+pub(super) const AWAKE: u32 = 0;
 const SLEEPS: u32 = 1;
 
 /// The words of a ring's side: its role's and its peer's.
@@ -63,7 +63,15 @@ impl OwnWord {
     /// Orders what this side has just stored into its word before everything that it checks after that, and gives the
     /// longest sleep: a short one where neither side makes the order, because the waker does not fence (`unordered`) and
     /// this side cannot make it. `flags` are this side's, which say whether it can; `None` where it cannot write.
-    pub(crate) fn order(&self, flags: Option<&AtomicU32>, unordered: impl FnOnce() -> bool) -> Duration {
+    ///
+    /// A membarrier is made only where the waker says that it does not fence. One that says so after this side has looked fences
+    /// before it publishes anything without a fence, and then sees the word. One that takes it back after this side's fence has
+    /// published before that, which this side sees with the flag.
+    pub(crate) fn order(&self, flags: Option<&AtomicU32>, unordered: impl Fn() -> bool) -> Duration {
+        self.fence();
+        if !unordered() {
+            return POLL_INTERVAL;
+        }
         if self.membarrier_capable.get() {
             if !keep(Step::Membarrier) || membarrier::sync() {
                 return POLL_INTERVAL;
@@ -74,12 +82,19 @@ impl OwnWord {
                 // Relaxed: only this side writes its flags, and the fence below orders the store.
                 flags.store(flags.load(Ordering::Relaxed) & !ROLE_MEMBARRIER_CAPABLE, Ordering::Relaxed);
             }
+            self.fence();
+            if !unordered() {
+                return POLL_INTERVAL;
+            }
         }
-        // SeqCst fence: the store above goes before the second check; pairs with the fencing waker's fence.
+        if keep(Step::ShortIntervals) { UNORDERED_INTERVAL } else { POLL_INTERVAL }
+    }
+
+    fn fence(&self) {
         if keep(Step::SleeperFence) {
+            // SeqCst: the word goes before the second check; pairs with the fencing waker's fence. And before the load of its flags.
             fence(Ordering::SeqCst);
         }
-        if unordered() && keep(Step::ShortIntervals) { UNORDERED_INTERVAL } else { POLL_INTERVAL }
     }
 
     /// The longest sleep where another has made the order, by a membarrier or by a fence of this process alone.
@@ -104,11 +119,9 @@ impl RoleWord {
         unsafe { self.mine.as_ref() }
     }
 
-    /// Whether the peer, as a waker, does not fence.
+    /// Whether the peer, as a waker, does not fence: asked after this side's fence.
     fn unordered(&self) -> bool {
-        // Relaxed, after the fence: a waker that becomes fence-free fences between setting the flag and its first publish
-        // without a fence.
-        self.peer.line().flags.load(Ordering::Relaxed) & ROLE_FENCE_FREE != 0
+        does_not_fence(&self.peer.line().flags)
     }
 
     /// What is slept on.
@@ -202,6 +215,12 @@ impl FacesOne for RoleWord {
     fn peer(&self) -> &OnePeer {
         &self.peer
     }
+}
+
+/// Whether the waker whose flags these are does not fence.
+pub(crate) fn does_not_fence(flags: &AtomicU32) -> bool {
+    // Acquire: pairs with the release of a waker that takes it back.
+    flags.load(ordered(Step::FencesAgain, Ordering::Acquire)) & ROLE_FENCE_FREE != 0
 }
 
 /// Sets the words of a role that its new holder takes, with these flags, and gives the epoch.

@@ -4,7 +4,7 @@
 use super::half::{Half, Positions, Start};
 use super::log::{Ring, Shape};
 use crate::endpoint::side::Side;
-use crate::endpoint::state::{Rules, State, wake_after_change};
+use crate::endpoint::state::{Rules, State, is_waiting, wake_after_change};
 use crate::endpoint::word::RoleWord;
 use crate::endpoint::{end, lines};
 use crate::facts::WAKE_FRACTION;
@@ -210,6 +210,9 @@ impl<L: Reading> Positions for Consumer<L> {
     #[cold]
     #[inline(never)]
     fn wake_slow(&mut self) {
+        let waits = is_waiting(L::sender_words(self).0);
+        self.state.count(waits);
+        // Decides in any case: it may be the peer's flags that have changed.
         self.peer_changed();
         wake_after_change(L::sender_words(self).0);
     }
@@ -370,7 +373,7 @@ impl<L: Reading> Consumer<L> {
         if !awaited {
             return;
         }
-        if self.state.fence_free != 0 {
+        if self.state.fences == 0 {
             // As in `Producer::wake_consumer`: keeps the compiler from moving the loads below above the store.
             compiler_fence(Ordering::SeqCst);
             let (wait, flags) = L::sender_words(self);
@@ -390,13 +393,18 @@ impl<L: Reading> Consumer<L> {
         if self.tail.wrapping_sub(self.released) > self.capacity - self.capacity / WAKE_FRACTION {
             return;
         }
-        if self.state.fence_free == 0 && keep(Step::WakerFence) {
-            // SeqCst: forbids store(head) … load(wait) to pass each other; pairs with the sleeper's fence.
-            fence(Ordering::SeqCst);
+        let mut counted_down = false;
+        if self.state.fences != 0 {
+            if keep(Step::WakerFence) {
+                // SeqCst: forbids store(head) … load(wait) to pass each other; pairs with the sleeper's fence.
+                fence(Ordering::SeqCst);
+            }
+            counted_down = self.state.count_down();
         }
         let (wait, flags) = L::sender_words(self);
         // Relaxed: ordered by the fence above, or by the sleeper's membarrier.
-        if wait.load(Ordering::Relaxed) != 0 || flags.load(Ordering::Relaxed) != self.state.peer_flags {
+        let has_changed = flags.load(Ordering::Relaxed) != self.state.peer_flags;
+        if wait.load(Ordering::Relaxed) != 0 || has_changed || counted_down {
             self.wake_slow();
         }
     }

@@ -8,7 +8,7 @@ use super::half::{Half, Positions, Start};
 use super::log::{Ring, Shape};
 use crate::endpoint::lines;
 use crate::endpoint::side::Side;
-use crate::endpoint::state::{Rules, State, wake_after_change};
+use crate::endpoint::state::{Rules, State, is_waiting, wake_after_change};
 use crate::endpoint::word::RoleWord;
 use crate::facts::NO_POSITION;
 use crate::layout::{ROLE_CLOSED, RingBlock, RoleLine, first_position, max_message_len, positions_agree};
@@ -390,8 +390,11 @@ impl Writing for Ring {
     }
 
     fn wake_receivers_slow(writer: &mut Producer) {
+        let wait = &writer.peer().wait;
+        writer.state.count(is_waiting(wait));
+        // Decides in any case: it may be the peer's flags that have changed.
         Self::act_on_peer(writer);
-        wake_after_change(&writer.peer().wait);
+        wake_after_change(wait);
     }
 
     fn wait_for_receiver(half: &mut Half<Producer>, wait_limit: WaitLimit) -> Result<u32> {
@@ -466,17 +469,24 @@ impl Producer {
 
 #[inline(always)]
 fn wake_consumer(writer: &mut Producer) {
-    if writer.state.fence_free != 0 {
+    let mut counted_down = false;
+    if writer.state.fences == 0 {
         // Keeps the compiler from moving the loads below above the store of `tail`; the CPU may still do so, and
         // the sleeper's membarrier undoes that.
         compiler_fence(Ordering::SeqCst);
-    } else if keep(Step::WakerFence) {
-        // SeqCst: forbids store(tail) … load(wait) to pass each other; pairs with the sleeper's fence.
-        fence(Ordering::SeqCst);
+    } else {
+        if keep(Step::WakerFence) {
+            // SeqCst: forbids store(tail) … load(wait) to pass each other; pairs with the sleeper's fence.
+            fence(Ordering::SeqCst);
+        }
+        counted_down = writer.state.count_down();
     }
     let peer = writer.peer();
     // Relaxed: ordered by the fence above.
-    if peer.wait.load(Ordering::Relaxed) != 0 || peer.flags.load(Ordering::Relaxed) != writer.state.peer_flags {
+    if peer.wait.load(Ordering::Relaxed) != 0
+        || peer.flags.load(Ordering::Relaxed) != writer.state.peer_flags
+        || counted_down
+    {
         writer.wake_slow();
     }
 }

@@ -403,16 +403,12 @@ impl Select {
                     self.sleeper.add(Target::Descriptor(fd));
                 }
             }
-            // One order for all: the words are said before every check that follows.
-            let ordered = membarrier::is_available() && membarrier::sync();
-            if !ordered {
-                // SeqCst: pairs with the fence of a waker that makes one; a word says below where the waker makes none.
-                fence(Ordering::SeqCst);
-            }
-            let mut longest = POLL_INTERVAL;
-            for source in sources.iter() {
-                longest = longest.min(source.longest(ordered));
-            }
+            // One order for all: the words are said before every check that follows. SeqCst: pairs with the fence of a waker that
+            // makes one. A membarrier is for those that say, after that, that they make none: see `OwnWord::order`.
+            fence(Ordering::SeqCst);
+            let needed = sources.iter().any(Source::needs_membarrier);
+            let ordered = needed && membarrier::is_available() && membarrier::sync();
+            let longest = sources.iter().map(|source| source.longest(ordered)).fold(POLL_INTERVAL, Duration::min);
             if self.check(sources) {
                 return Ok(());
             }

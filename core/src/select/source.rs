@@ -36,6 +36,12 @@ pub trait Source: sealed::Sealed {
     #[doc(hidden)]
     fn longest(&self, membarrier: bool) -> Duration;
 
+    /// Whether a waker leaves its fence out, for which a membarrier makes up; asked after a fence.
+    #[doc(hidden)]
+    fn needs_membarrier(&self) -> bool {
+        self.longest(false) < self.longest(true)
+    }
+
     /// Nobody waits any more.
     #[doc(hidden)]
     fn disarm(&mut self);
@@ -77,6 +83,10 @@ impl<S: Source + ?Sized> Source for &mut S {
 
     fn longest(&self, membarrier: bool) -> Duration {
         (**self).longest(membarrier)
+    }
+
+    fn needs_membarrier(&self) -> bool {
+        (**self).needs_membarrier()
     }
 
     fn disarm(&mut self) {
@@ -346,6 +356,11 @@ impl Source for Released<'_> {
         let longest = self.end_ref().endpoint.word.longest(membarrier);
         // A receiver wakes its sender when a quarter is free or all is given back, not earlier.
         if self.is_part { longest.min(UNORDERED_INTERVAL) } else { longest }
+    }
+
+    fn needs_membarrier(&self) -> bool {
+        let word = &self.end_ref().endpoint.word;
+        word.longest(false) < word.longest(true)
     }
 
     fn disarm(&mut self) {

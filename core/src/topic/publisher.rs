@@ -49,45 +49,6 @@ pub struct PublisherState {
     /// The count of changes before that scan; `None`: never scanned.
     scanned: Option<u32>,
     patrol: Patrol,
-    sleepers: Sleepers,
-}
-
-/// How often subscribers sleep beside how much is published. Where they sleep before nearly every message, a fence after each
-/// publish, 10 ns, costs less than their membarriers, microseconds each: then this side fences, and they need none.
-#[derive(Debug)]
-struct Sleepers {
-    /// The number of the message after the one that woke somebody last.
-    woken_at: u64,
-    /// Wake-ups in a row with few messages between them.
-    in_a_row: u32,
-    /// This side fences for them.
-    often: bool,
-}
-
-/// Wake-ups in a row after which subscribers sleep often. Models come to few; there the first one changes nothing, because the
-/// second look that goes with a change would hide what the other steps are for.
-const OFTEN: u32 = if cfg!(loom) { 2 } else { 8 };
-
-/// Messages from one wake-up to the next that are few: their fences take less time than the membarrier.
-const FEW: u64 = if cfg!(loom) { 2 } else { 16 };
-
-impl Sleepers {
-    /// Somebody was woken by the message before the one with the number `next`.
-    fn woken(&mut self, next: u64) {
-        self.in_a_row = if self.has_published_many(next) { 0 } else { self.in_a_row.saturating_add(1) };
-        self.woken_at = next;
-        self.often = self.in_a_row >= OFTEN;
-    }
-
-    /// Whether many messages were published since somebody was woken.
-    fn has_published_many(&self, next: u64) -> bool {
-        next.wrapping_sub(self.woken_at) > FEW
-    }
-
-    /// Nobody sleeps often any more.
-    fn forget(&mut self) {
-        (self.in_a_row, self.often) = (0, false);
-    }
 }
 
 impl Writing for Topic {
@@ -163,7 +124,6 @@ impl Writing for Topic {
                 gate: None,
                 scanned: None,
                 patrol: Patrol::new(words, place.locks.clone(), eject_after),
-                sleepers: Sleepers { woken_at: seq + 1, in_a_row: 0, often: false },
             },
         })
     }
@@ -188,19 +148,16 @@ impl Writing for Topic {
     }
 
     fn act_on_peer(writer: &mut Producer<Self>) {
-        let capable = !writer.more.sleepers.often && all_can_membarrier(&writer.more.words);
+        let capable = all_can_membarrier(&writer.more.words);
         writer.state.decide_fence(&writer.shared().publisher.role.flags, capable, writer.rules);
     }
 
     fn wake_receivers_slow(writer: &mut Producer<Self>) {
-        let next = writer.commit.seq;
-        let PublisherState { words, word_seen, sleepers, .. } = &mut writer.more;
-        let (before, fenced) = (*word_seen as u32, sleepers.often);
+        let PublisherState { words, word_seen, .. } = &mut writer.more;
+        let before = *word_seen as u32;
         let came_or_went = after_publish(words, word_seen);
-        if *word_seen as u32 != before {
-            sleepers.woken(next);
-        }
-        if came_or_went || sleepers.often != fenced {
+        writer.state.count(*word_seen as u32 != before);
+        if came_or_went || writer.state.is_to_decide(&writer.shared().publisher.role.flags) {
             Self::act_on_peer(writer);
             // SeqCst: whatever was decided just now, this time the publish goes before the load of the word.
             fence(Ordering::SeqCst);
@@ -259,16 +216,20 @@ impl Writing for Topic {
         // Release: who reads at `last` sees the frame there, and a `tail` after it.
         shared.positions.last.store(last, ordered(Step::PublishLast, Ordering::Release));
         writer.more.published = last;
-        if writer.state.fence_free != 0 {
+        let mut counted_down = false;
+        if writer.state.fences == 0 {
             // Keeps the compiler from moving the load below above the stores; the processor may still do so, and the
             // sleeper's membarrier undoes that.
             compiler_fence(Ordering::SeqCst);
-        } else if keep(Step::WakerFence) {
-            // SeqCst: forbids the stores and the load to pass each other; pairs with the sleeper's order.
-            fence(Ordering::SeqCst);
+        } else {
+            if keep(Step::WakerFence) {
+                // SeqCst: forbids the stores and the load to pass each other; pairs with the sleeper's order.
+                fence(Ordering::SeqCst);
+            }
+            counted_down = writer.state.count_down();
         }
         // Relaxed: ordered by the fence above.
-        if writer.more.words.word().load(Ordering::Relaxed) != writer.more.word_seen {
+        if writer.more.words.word().load(Ordering::Relaxed) != writer.more.word_seen || counted_down {
             wake_cold(writer);
         }
     }
@@ -369,11 +330,6 @@ fn advance(writer: &mut Producer<Topic>, size: u64) -> bool {
     let ahead = |position: u64| position.wrapping_sub(pos);
     let keep_last = if keep(Step::KeepLast) { ahead(writer.more.published.wrapping_add(capacity)) } else { capacity };
     let words = writer.more.words;
-    if writer.more.sleepers.often && writer.more.sleepers.has_published_many(writer.commit.seq) {
-        // They have stopped: this side does without its fence again.
-        writer.more.sleepers.forget();
-        Topic::act_on_peer(writer);
-    }
     let mut changes = words.changes();
     let chunk = chunk_size(capacity);
     // Up to the next part's begin, as seldom as that makes this.

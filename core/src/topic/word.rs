@@ -12,12 +12,12 @@ use crate::endpoint::Waker;
 use crate::endpoint::end::{self, OnePeer};
 use crate::endpoint::side::{FacesOne, Side};
 use crate::endpoint::waker::Target;
-use crate::endpoint::word::{OwnWord, attach_role, close_role, wake, wake_subscribers};
+use crate::endpoint::word::{OwnWord, attach_role, close_role, does_not_fence, wake, wake_subscribers};
 use crate::facts::UNORDERED_INTERVAL;
-use crate::layout::{PublisherLine, ROLE_FENCE_FREE, SLOT_ACTIVE, SLOT_DURABLE, SLOT_EJECTED, SLOT_GATING, Slot};
+use crate::layout::{PublisherLine, SLOT_ACTIVE, SLOT_DURABLE, SLOT_EJECTED, SLOT_GATING, Slot};
 use crate::ready::Readiness;
 use crate::segment::{Header, Link, SlotLocks};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence, keep};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, keep};
 use crate::sys::futex::{self, Wake};
 use crate::wait::{Armed, POLL_INTERVAL, Word};
 use std::ptr::NonNull;
@@ -62,11 +62,9 @@ impl PublisherWord {
         unsafe { self.line.as_ref() }
     }
 
-    /// Whether a subscriber, as a waker, does not fence.
+    /// Whether a subscriber, as a waker, does not fence: asked after this side's fence.
     fn unordered(&self) -> bool {
-        // Relaxed, after the fence: a subscriber that becomes fence-free fences after it has said so.
-        let fence_free = |slot: &Slot| slot.flags.load(Ordering::Relaxed) & ROLE_FENCE_FREE != 0;
-        self.words.slots().any(|(_, slot)| State::load(slot).has(SLOT_GATING) && fence_free(slot))
+        self.words.slots().any(|(_, slot)| State::load(slot).has(SLOT_GATING) && does_not_fence(&slot.flags))
     }
 
     /// After which it checks by itself.
@@ -205,21 +203,9 @@ impl SubscriberWord {
         self.slot.map(|slot| unsafe { slot.as_ref() })
     }
 
-    /// Whether the publisher, as a waker, does not fence.
+    /// Whether the publisher, as a waker, does not fence: asked after this side's fence.
     fn unordered(&self) -> bool {
-        // Relaxed, after the fence: as for a ring's role.
-        self.publisher.line().flags.load(Ordering::Relaxed) & ROLE_FENCE_FREE != 0
-    }
-
-    /// Whether the publisher fences after each publish, as it does where subscribers sleep often. Then a fence on this side is
-    /// all that a sleeper needs.
-    fn publisher_fences(&self) -> bool {
-        if keep(Step::SleeperFence) {
-            // SeqCst: the word goes before the second check; pairs with the publisher's fence after a publish. And before the
-            // load of its flags: a publisher that leaves its fence out fences after it has said so.
-            fence(Ordering::SeqCst);
-        }
-        !self.unordered()
+        does_not_fence(&self.publisher.line().flags)
     }
 
     /// The word whose lower half is slept on.
@@ -244,11 +230,7 @@ impl Word for SubscriberWord {
             return Armed { expected: self.set(), longest: UNORDERED_INTERVAL };
         }
         let (expected, could) = (self.set(), self.own.is_membarrier_capable());
-        let longest = if self.publisher_fences() {
-            POLL_INTERVAL
-        } else {
-            self.own.order(self.slot().map(|slot| &slot.flags), || self.unordered())
-        };
+        let longest = self.own.order(self.slot().map(|slot| &slot.flags), || self.unordered());
         if could && !self.own.is_membarrier_capable() && self.slot().is_some() {
             // The publisher looks at a slot's flags where the count has changed.
             self.words.count_change();

@@ -2,10 +2,11 @@
 
 use super::{Attachment, CONSUMER, Data, Header, Link, Lock, Locks, Memory, PRODUCER, Role};
 use crate::layout::{
-    ALIGN_MIN, FRAME_HEADER, Geometry, HeadLine, LastTag, Line, RingBlock, RoleLine, TailLine, first_position,
+    ALIGN_MIN, FRAME_HEADER, Geometry, HeadLine, LastTag, Line, ROLE_FENCE_FREE, RingBlock, RoleLine, TailLine,
+    first_position,
 };
 use crate::origin::Origin;
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::sys::{clock_runs, fork};
 use crate::wait::WaitPolicy;
 use crate::{Receiver, Sender};
@@ -109,6 +110,21 @@ impl Ring {
     fn die(&self, lock: usize) {
         self.0.locks.release(lock);
         clock_runs();
+    }
+
+    /// The receiver says that it waits for messages, as it does before it sleeps.
+    pub fn receiver_waits(&self) {
+        self.0.block.consumer.wait.store(1, Ordering::Relaxed);
+    }
+
+    /// The sender says that it waits for room.
+    pub fn sender_waits(&self) {
+        self.0.block.producer.wait.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether the sender says that it does not fence.
+    pub fn sender_is_fence_free(&self) -> bool {
+        self.0.block.producer.flags.load(Ordering::Relaxed) & ROLE_FENCE_FREE != 0
     }
 
     /// Wakes the waiter for messages without a reason, as the kernel may.

@@ -6,6 +6,7 @@
 #![cfg(loom)]
 #![allow(missing_docs)]
 
+mod change;
 mod end;
 mod lead;
 mod news;
