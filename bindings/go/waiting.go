@@ -19,8 +19,9 @@ import (
 // runtime.Gosched wakes an idle P, whose thread then takes the processor from this one or from the peer. Between two ends of
 // one process they run after each pollsPerCancelCheck: one of them may be the peer.
 
-// alone: spinning would only keep the peer from running.
-var alone = runtime.NumCPU() == 1
+// alone: the machine has one processor, so that spinning would only keep the peer from running. A process that is bound to one has a peer
+// that runs on another.
+var alone = sys.ProcessorsOnline() == 1
 
 // withoutParking is set once the kernel has refused to wait on a futex by io_uring. RAMWAY_READINESS=thread says so
 // from the start, as for the other languages.
