@@ -29,9 +29,9 @@ type serving struct {
 func openServing(e *ends, l *line, name string) error {
 	o := ramway.ServeOptions{Capacity: l.number("capacity", 65536), Align: int(l.number("align", 16)), Wait: l.wait(),
 		MaxClients: int(l.number("max_clients", 0)), MaxInFlight: int(l.number("max_in_flight", 0)), MaxBytes: l.number("max_bytes", 0)}
-	bare := l.yes("bare")
+	bare := l.text("bare", "no")
 	l.end()
-	if !bare {
+	if bare == "no" {
 		// A handler of method 5 that waits keeps no other call from being answered.
 		o.Pool = 1 << 20
 	}
@@ -40,9 +40,9 @@ func openServing(e *ends, l *line, name string) error {
 		return err
 	}
 	s := &serving{server: server, gate: make(chan struct{}), run: make(chan error, 1)}
-	methods := s.methods
-	if bare {
-		methods = s.bare
+	methods, known := map[string]func() error{"no": s.methods, "yes": s.bare, "inline": s.bareInline}[bare]
+	if !known {
+		panic(refusedError("bare=" + bare))
 	}
 	if err := methods(); err != nil {
 		return err
@@ -111,6 +111,11 @@ func (s *serving) methods() error {
 // bare is what is measured: method 1 alone, and nothing that counts.
 func (s *serving) bare() error {
 	return s.server.Handle(1, func(_ context.Context, r *ramway.Request) ([]byte, error) { return r.Body, nil })
+}
+
+// bareInline is the same with a handler that has no goroutine of its own.
+func (s *serving) bareInline() error {
+	return s.server.HandleInline(1, func(r *ramway.Request, reply []byte) ([]byte, error) { return append(reply, r.Body...), nil })
 }
 
 // four is the stream of method 4.

@@ -37,8 +37,22 @@ enum Over {
     Topic,
     /// The leading side calls a method of the following one's server.
     Calls,
-    /// The same by calls that are awaited, and a handler that is a coroutine or a task.
+    /// The same with a handler that runs where the server receives.
+    InlineCalls,
+    /// By calls that are awaited, and a handler that is a coroutine or a task.
     AwaitedCalls,
+}
+
+impl Over {
+    /// For calls: what the server's agent is told of its handler (`bare=`), and the client's of its kind.
+    fn handler(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Calls => Some(("yes", "")),
+            Self::InlineCalls => Some(("inline", "")),
+            Self::AwaitedCalls => Some(("async", " kind=async")),
+            Self::Rings | Self::Topic => None,
+        }
+    }
 }
 
 const fn ring(
@@ -184,7 +198,11 @@ const ROWS: &[Row] = &[
         "await client.call; the handler is a coroutine, and await server.serve() serves",
     ),
     calls("node", "rpc-node", "await client.call, and a handler in the server's event loop"),
-    calls("go", "rpc-go", "client.Call, and a handler of the server's pool"),
+    calls("go", "rpc-go", "client.Call, and Handle: a goroutine for each call, as gRPC's handlers have it"),
+    Row {
+        over: Over::InlineCalls,
+        ..calls("go", "rpc-inline-go", "client.Call, and HandleInline: in the goroutine that receives")
+    },
     calls("java", "rpc-java", "client.call, and a handler of the server's own threads"),
     calls("csharp", "rpc-csharp", "client.Call, and a handler of the thread pool"),
     awaits("csharp", "rpc-async-csharp", "await client.CallAsync, and a handler that is a task"),
@@ -255,7 +273,7 @@ pub(crate) fn rows(agents: &Agents) -> Result<Vec<About>> {
             runtimes.insert(language, about.get("text").unwrap_or_default().to_owned());
         }
         // A reply is a copy of its own.
-        let copied = matches!(row.over, Over::Calls | Over::AwaitedCalls);
+        let copied = row.over.handler().is_some();
         rows.push(About::new(row.name, row.kind, copied, &format!("{}: {}", runtimes[language], row.what)));
     }
     Ok(rows)
@@ -328,16 +346,15 @@ impl Pair {
         if let Some(lead) = &mut pair.lead {
             let place = |name| setup.directory.join(name).display().to_string();
             let (there, back) = (place("there"), place("back"));
+            if let Some((bare, kind)) = row.over.handler() {
+                let (wait, capacity) = (waits(burst.mode), setup.capacity);
+                let serve = format!("open rpc={there} role=server bare={bare} capacity={capacity} wait={wait}");
+                pair.follow.ask(&serve, "attached", deadline())?;
+                lead.ask(&format!("open rpc={there} role=client wait={wait}{kind}"), "attached", deadline())?;
+                pair.warm_up(burst)?;
+                return Ok(pair);
+            }
             let [leads, follows] = match row.over {
-                Over::Calls | Over::AwaitedCalls => {
-                    let (bare, kind) = if row.over == Over::Calls { ("yes", "") } else { ("async", " kind=async") };
-                    let (wait, capacity) = (waits(burst.mode), setup.capacity);
-                    let serve = format!("open rpc={there} role=server bare={bare} capacity={capacity} wait={wait}");
-                    pair.follow.ask(&serve, "attached", deadline())?;
-                    lead.ask(&format!("open rpc={there} role=client wait={wait}{kind}"), "attached", deadline())?;
-                    pair.warm_up(burst)?;
-                    return Ok(pair);
-                }
                 Over::Topic => {
                     let policy = if burst.test == Test::Latest { "latest" } else { "reliable" };
                     [format!("role=producer topic={there}"), format!("role=consumer topic={there} policy={policy}")]
@@ -345,7 +362,7 @@ impl Pair {
                 Over::Rings if row.lead == Some(row.follow) => {
                     [format!("role=both ring={there} back={back}"), format!("role=both ring={back} back={there}")]
                 }
-                Over::Rings => [format!("role=producer ring={there}"), format!("role=consumer ring={there}")],
+                _ => [format!("role=producer ring={there}"), format!("role=consumer ring={there}")],
             };
             // Node.js has no tensors that are worth as much memory at once; a topic's pages are there after the warm-up.
             let few = setup.capacity <= 64 << 20 || row.follow == "python";

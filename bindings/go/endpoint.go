@@ -54,6 +54,8 @@ type endpoint struct {
 type side interface {
 	// position is the peer's word, and what was last seen in it.
 	position() (*uint64, uint64)
+	// await polls that word, at most so many times after the first, and says whether it has changed.
+	await(polls uint32) bool
 	// ready says whether the wait is over, by a load of the shared position.
 	ready() (bool, error)
 	// ended is asked while ready says false: how the ring has ended, if it has. askSystem says whether to spend system

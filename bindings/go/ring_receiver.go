@@ -280,6 +280,18 @@ func (r *Receiver) position() (*uint64, uint64) {
 	return &r.ring.tail, r.tail
 }
 
+func (r *Receiver) await(polls uint32) bool {
+	word, seen := r.position()
+	return await(word, seen, polls) != seen
+}
+
+// answer is await of a receiver whose peer sends nothing but answers to what this side has sent: then it is known where the next
+// frame will begin, and nobody writes there before the answer.
+func (r *Receiver) answer(polls uint32) bool {
+	next := unsafe.Add(r.data, r.head&(r.capacity-1))
+	return cpu.AwaitAnswer(&r.ring.tail, r.tail, next, polls+1) != r.tail
+}
+
 // ready says whether a frame is there, by a load of the shared position.
 func (r *Receiver) ready() (bool, error) {
 	if r.topic != nil {

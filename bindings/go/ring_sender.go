@@ -249,6 +249,11 @@ func (s *Sender) position() (*uint64, uint64) {
 	return &s.ring.head, s.head
 }
 
+func (s *Sender) await(polls uint32) bool {
+	word, seen := s.position()
+	return await(word, seen, polls) != seen
+}
+
 // ready says whether need bytes are free, by a load of the shared position. That is validated here, once, before it is
 // used: it may only move forward, up to what was published, in whole alignment steps.
 func (s *Sender) ready() (bool, error) {

@@ -124,6 +124,9 @@ func (c *Client) follow(done <-chan struct{}, k *clientCall) {
 // which is given up meanwhile.
 func (c *Client) pump(ctx context.Context, done <-chan struct{}, k *clientCall, goal callGoal) {
 	for {
+		c.mu.Unlock()
+		c.line.poll()
+		c.mu.Lock()
 		more := c.drain(k, goal)
 		if c.ended != nil {
 			return

@@ -53,6 +53,24 @@ type frameIn struct {
 	payload []byte
 }
 
+// answerPolls are the polls for an answer before the general wait: what a call takes whose handler does not take long.
+const answerPolls = 100
+
+// poll waits for the first microsecond that an answer takes, without what a longer wait needs. It says nothing: whether a frame is there
+// the next look finds. Of the pump, without the lock.
+func (l *rpcLine) poll() {
+	r := l.rx
+	if r.wait.firstPolls == 0 || r.wait.sharing.yields {
+		return
+	}
+	if r.enter() && r.head == r.tail {
+		polls := min(answerPolls, r.wait.budget)
+		r.answer(polls)
+		r.wait.spent(polls)
+	}
+	r.leave()
+}
+
 // take receives a copy of a frame without waiting; false: there is none now. The error is how the connection ended. Of the pump.
 func (l *rpcLine) take(in *frameIn) (bool, error) {
 	some, err := l.look(in)
@@ -259,6 +277,8 @@ func (s *lineSide) ready() (bool, error) {
 	}
 	return s.Receiver.ready()
 }
+
+func (s *lineSide) await(polls uint32) bool { return s.answer(polls) }
 
 // lineRoom is the line's wait for room, as a Source whose size changes.
 type lineRoom struct{ l *rpcLine }

@@ -76,6 +76,7 @@ func (c *serverConn) serve() {
 		c.server.gone(c)
 	}()
 	for {
+		c.line.poll()
 		some, begun, err := c.round()
 		c.mu.Lock()
 		switch {

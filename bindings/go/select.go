@@ -274,7 +274,7 @@ func (s *Selector) find(ctx context.Context, blocking bool) error {
 	}
 	if !over && err == nil {
 		err = s.sleep(ctx, done)
-		s.wait.learn(time.Since(began))
+		s.wait.learn(time.Since(began), false)
 	}
 	return err
 }

@@ -136,6 +136,8 @@ type subscribersWait struct {
 // position is for spinning, which this wait never does.
 func (w *subscribersWait) position() (*uint64, uint64) { return nil, 0 }
 
+func (w *subscribersWait) await(uint32) bool { return true }
+
 func (w *subscribersWait) ready() (bool, error) { return w.n == 0 || w.t.living() >= w.n, nil }
 
 // Seq is the number of the last published message; 0 before the first, and once the handle is closed.

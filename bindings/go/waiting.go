@@ -19,8 +19,9 @@ import (
 // runtime.Gosched wakes an idle P, whose thread then takes the processor from this one or from the peer. Between two ends of
 // one process they run after each pollsPerCancelCheck: one of them may be the peer.
 
-// alone: spinning would only keep the peer from running.
-var alone = runtime.NumCPU() == 1
+// alone: the machine has one processor, so that spinning would only keep the peer from running. A process that is bound to one has a peer
+// that runs on another.
+var alone = sys.ProcessorsOnline() == 1
 
 // withoutParking is set once the kernel has refused to wait on a futex by io_uring. RAMWAY_READINESS=thread says so
 // from the start, as for the other languages.
@@ -37,6 +38,7 @@ type waiter struct {
 	budget uint32
 	// yieldPolls is how many polls go by before other goroutines run, and spun how many there were since they last did.
 	yieldPolls, spun uint32
+	sharing          sharing
 	// peerWasDead: the last check saw an end, so check again at once.
 	peerWasDead bool
 	// done is the channel of the context that is being watched, and stop ends that.
@@ -63,7 +65,7 @@ func (w *waiter) setMode(mode WaitMode) {
 }
 
 // await polls a word until it is not seen any more, at most polls times after the first, and returns what it saw last. Acquire.
-func await(word *uint64, seen uint64, polls int) uint64 {
+func await(word *uint64, seen uint64, polls uint32) uint64 {
 	cpu.Pauses()
 	for {
 		now := atomic.LoadUint64(word)
@@ -203,8 +205,9 @@ func (h *endpoint) until(ctx context.Context, s side) error {
 		over, err = h.spin(ctx, done, s)
 	}
 	if !over && err == nil {
+		polledAll := h.wait.budget == spinMax
 		err = h.sleep(ctx, done, s)
-		h.wait.learn(time.Since(began))
+		h.wait.learn(time.Since(began), polledAll)
 	}
 	return err
 }
@@ -274,14 +277,26 @@ func (h *endpoint) spin(ctx context.Context, done <-chan struct{}, s side) (bool
 	if w.mode == Block || w.mode == Hybrid && alone {
 		return false, nil
 	}
-	for spent := uint32(pollsPerCancelCheck); ; spent += pollsPerCancelCheck {
-		if word, seen := s.position(); await(word, seen, pollsPerCancelCheck) != seen {
+	for spent := uint32(0); ; {
+		polls := w.sharing.polls()
+		// To give the processor away takes as long as many polls do.
+		spent += max(polls, pollsPerCancelCheck)
+		if s.await(polls) {
 			if over, err := s.ready(); over || err != nil {
 				w.budget = min(2*w.budget, spinMax)
+				w.sharing.polled()
 				return over, err
 			}
 		}
-		w.spent(pollsPerCancelCheck)
+		if w.sharing.yields {
+			w.sharing.yield()
+			if over, err := s.ready(); over || err != nil {
+				w.budget = min(2*w.budget, spinMax)
+				w.sharing.yielded()
+				return over, err
+			}
+		}
+		w.spent(polls)
 		if over, err := h.calledOff(ctx, done, s); over || err != nil {
 			return over, err
 		}
@@ -296,6 +311,10 @@ func (h *endpoint) spin(ctx context.Context, done <-chan struct{}, s side) (bool
 			}
 			// The peer may be bound to this processor, and would not run before the end of our time slice.
 			sys.Yield()
+			if over, err := s.ready(); over || err != nil {
+				w.sharing.inVain()
+				return over, err
+			}
 		}
 	}
 }
@@ -377,11 +396,17 @@ func armAlone(p *sys.Parking, word *uint32, expected uint32, until time.Time) bo
 }
 
 // learn sets how long the next wait spins, by how long this one took: one that was short would have been better spent
-// spinning to its end.
-func (w *waiter) learn(took time.Duration) {
-	if took < shortWait {
-		w.budget = min(2*w.budget, spinMax)
-	} else {
+// spinning to its end. polledAll: it has polled as long as any may.
+func (w *waiter) learn(took time.Duration, polledAll bool) {
+	switch {
+	case took >= shortWait:
 		w.budget = max(w.budget/2, spinMin)
+	case w.sharing.held():
+		w.budget = spinMin
+	default:
+		w.budget = min(2*w.budget, spinMax)
+		if polledAll && w.mode == Hybrid && !alone {
+			w.sharing.inVain()
+		}
 	}
 }

@@ -82,6 +82,8 @@ type peerWait struct {
 // position is for spinning, which this wait never does.
 func (w *peerWait) position() (*uint64, uint64) { return nil, 0 }
 
+func (w *peerWait) await(uint32) bool { return true }
+
 // ready says whether a peer is there. It costs a system call.
 func (w *peerWait) ready() (bool, error) {
 	epoch := atomic.LoadUint32(&w.peer.epoch)

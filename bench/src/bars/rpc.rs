@@ -10,6 +10,7 @@ pub(super) fn bars(run: &Run<'_>) -> Vec<Bar> {
         run.time(what, "rpc-spin", "rpc", "iceoryx2-rpc", 0.3),
         run.time(what, "rpc-spin", "rpc", "tonic-unary", 0.05),
         run.time("RPC in Python: an awaited call, 32 B", "rpc-in-python", "rpc-async-python", "grpc-aio-python", 0.2),
-        run.time("RPC in Go: a call, 32 B", "rpc-in-go", "rpc-go", "grpc-go", 0.1),
+        run.time("RPC in Go: a call, 32 B, a goroutine for each (Handle)", "rpc-in-go", "rpc-go", "grpc-go", 0.1),
+        run.time("RPC in Go: a call, 32 B, HandleInline", "rpc-in-go", "rpc-inline-go", "grpc-go", 0.1),
     ]
 }
