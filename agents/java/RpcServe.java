@@ -37,12 +37,16 @@ final class RpcServe {
         if (line.has("max_bytes")) {
             builder.maxBytes(line.number("max_bytes", 0));
         }
-        boolean bare = line.yes("bare");
+        String bare = line.text("bare", "no");
         line.end();
-        if (bare) {
+        if (!bare.equals("no")) {
             // What is measured: nothing that counts, and the defaults.
             server = builder.bind();
-            server.method(1, RpcRequest::body);
+            if (bare.equals("inline")) {
+                server.inlineMethod(1, RpcRequest::body);
+            } else {
+                server.method(1, RpcRequest::body);
+            }
         } else {
             server = builder.handlers(Integer.MAX_VALUE).bind();
             methods();

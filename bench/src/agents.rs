@@ -80,6 +80,11 @@ const fn calls(language: &'static str, name: &'static str, what: &'static str) -
     Row { over: Over::Calls, ..ring(language, language, name, what, asks) }
 }
 
+/// The same, of a handler that the server runs where it reads the request.
+const fn inline(language: &'static str, name: &'static str, what: &'static str) -> Row {
+    Row { over: Over::InlineCalls, ..calls(language, name, what) }
+}
+
 /// The same, awaited.
 const fn awaits(language: &'static str, name: &'static str, what: &'static str) -> Row {
     Row { over: Over::AwaitedCalls, ..calls(language, name, what) }
@@ -199,11 +204,9 @@ const ROWS: &[Row] = &[
     ),
     calls("node", "rpc-node", "await client.call, and a handler in the server's event loop"),
     calls("go", "rpc-go", "client.Call, and Handle: a goroutine for each call, as gRPC's handlers have it"),
-    Row {
-        over: Over::InlineCalls,
-        ..calls("go", "rpc-inline-go", "client.Call, and HandleInline: in the goroutine that receives")
-    },
-    calls("java", "rpc-java", "client.call, and a handler of the server's own threads"),
+    inline("go", "rpc-inline-go", "client.Call, and HandleInline: in the goroutine that receives"),
+    calls("java", "rpc-java", "client.call, and a handler on a virtual thread"),
+    inline("java", "rpc-inline-java", "client.call, and an inlineMethod, which the thread that reads the request runs"),
     calls("csharp", "rpc-csharp", "client.Call, and a handler of the thread pool"),
     awaits("csharp", "rpc-async-csharp", "await client.CallAsync, and a handler that is a task"),
 ];

@@ -27,7 +27,7 @@ const PEERS: [&str; 17] = [
 ];
 
 /// Of other languages those that are between many processes, and those that call, where they were built.
-const ELSEWHERE: [&str; 18] = [
+const ELSEWHERE: [&str; 19] = [
     "topic-python",
     "topic-latest-python",
     "inbox-python",
@@ -43,6 +43,7 @@ const ELSEWHERE: [&str; 18] = [
     "rpc-async-python",
     "rpc-go",
     "rpc-java",
+    "rpc-inline-java",
     "rpc-csharp",
     "rpc-async-csharp",
     "rpc-node",

@@ -12,6 +12,9 @@ import java.util.concurrent.locks.Condition;
  * <p>Replies are sent by the threads that run handlers, by the reading thread, and by the callback for room, each with the lock.
  */
 final class RpcConnection implements Runnable {
+    /** All threads of this process run on one processor. */
+    private static final boolean SHARES_PROCESSOR = Runtime.getRuntime().availableProcessors() == 1;
+
     final Bus bus;
     private final RpcServer server;
     private final RpcServerMethods methods;
@@ -32,6 +35,13 @@ final class RpcConnection implements Runnable {
     private boolean over;
     /** The call that the reading thread is to run next; null: none. That thread's own. */
     private RpcServerCall inline;
+    /**
+     * The call that the reading thread is to give to the pool once it has let go of the lock: the thread that runs it may begin at once,
+     * on this processor, and would wait for the lock. Null: none. The reading thread's own.
+     */
+    private RpcServerCall pooled;
+    /** A handler was given to the pool since the last wait. The reading thread's own. */
+    private boolean handedOver;
 
     RpcConnection(RpcServer server, Bus bus, RpcServerMethods methods, RpcPool pool, int maxInFlight, long maxBytes) {
         this.server = server;
@@ -53,6 +63,11 @@ final class RpcConnection implements Runnable {
                 if (longest > 0 && receiver.awaitMessage(longest)) {
                     round();
                 }
+                if (handedOver && SHARES_PROCESSOR) {
+                    // This thread would poll where the handler is to run.
+                    Thread.yield();
+                }
+                handedOver = false;
             }
         } catch (RamwayException e) {
             // It closed, died, or broke the format; or this side has closed.
@@ -108,9 +123,22 @@ final class RpcConnection implements Runnable {
                 inline = null;
                 handle(call);
                 more = more && mayGoOn();
+            } else if (pooled != null) {
+                RpcServerCall call = pooled;
+                pooled = null;
+                handOver(call);
             }
             if (!more) {
                 return;
+            }
+        }
+    }
+
+    private void handOver(RpcServerCall call) {
+        handedOver = pool.submit(share, call);
+        if (!handedOver) {
+            try (var _ = lock.hold()) {
+                finish(call, RpcStatus.OVERLOADED);
             }
         }
     }
@@ -172,8 +200,8 @@ final class RpcConnection implements Runnable {
                     + " replies with a stream: call it as one").getBytes(StandardCharsets.UTF_8));
         } else if (call.handler.inline()) {
             inline = call;
-        } else if (!pool.submit(share, call)) {
-            finish(call, RpcStatus.OVERLOADED);
+        } else {
+            pooled = call;
         }
     }
 
