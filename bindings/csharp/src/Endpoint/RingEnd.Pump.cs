@@ -40,6 +40,14 @@ namespace Ramway
             }
         }
 
+        /// <summary>
+        /// Asks for the line that is read next once this side may proceed: beside polls for a request or a reply, where the other side
+        /// waits for this one. In a stream it would take the line away from the sender that writes it.
+        /// </summary>
+        internal virtual void ReadAhead()
+        {
+        }
+
         /// <summary>The sleep is over.</summary>
         internal void EndSleep() => SayAwake();
 

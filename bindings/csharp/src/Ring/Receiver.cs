@@ -582,6 +582,8 @@ namespace Ramway
             return tailWord;
         }
 
+        internal override void ReadAhead() => Sys.Cpu.ReadAhead(data + (head & wrap));
+
         private protected override Exception? Ready()
         {
             if (head != tail)

@@ -69,7 +69,9 @@ namespace Ramway
     /// <summary>Who waits for a call.</summary>
     internal interface IWaker
     {
-        /// <summary>Something has changed. Called without a lock, from any thread.</summary>
-        void Wake();
+        /// <summary>
+        /// Something has changed. Called without a lock, from any thread. here: on a thread that may run whatever follows.
+        /// </summary>
+        void Wake(bool here);
     }
 }

@@ -36,6 +36,9 @@ namespace Ramway
 
         internal int Unsent => unsent.Count;
 
+        /// <summary>Whether there is a call that the server is still to answer.</summary>
+        internal bool IsBusy => inFlight.Count != 0 || unsent.Count != 0;
+
         /// <summary>Bytes of replies that nobody has taken.</summary>
         internal long Buffered { get; private set; }
 

@@ -1,6 +1,8 @@
 using System;
 using System.Collections.Generic;
 using System.Threading;
+using System.Threading.Tasks;
+using System.Threading.Tasks.Sources;
 using Ramway.Sys;
 
 namespace Ramway
@@ -32,7 +34,7 @@ namespace Ramway
             }
         }
 
-        public void Wake()
+        public void Wake(bool here)
         {
             lock (this)
             {
@@ -61,14 +63,39 @@ namespace Ramway
     }
 
     /// <summary>A task that waits for its call.</summary>
-    internal sealed class TaskWaker : System.Threading.Tasks.TaskCompletionSource<bool>, IWaker
+    internal sealed class TaskWaker : IValueTaskSource<bool>, IWaker
     {
-        // Continuations run elsewhere: the pump serves others.
-        internal TaskWaker()
-            : base(System.Threading.Tasks.TaskCreationOptions.RunContinuationsAsynchronously)
+        // Not read-only: it is a structure that changes.
+        private ManualResetValueTaskSourceCore<bool> core;
+        private int over;
+
+        /// <summary>What is awaited, once.</summary>
+        internal ValueTask<bool> Task => new ValueTask<bool>(this, core.Version);
+
+        public void Wake(bool here)
         {
+            if (Interlocked.Exchange(ref over, 1) == 0)
+            {
+                core.RunContinuationsAsynchronously = !here;
+                core.SetResult(true);
+            }
         }
 
-        public void Wake() => TrySetResult(true);
+        /// <summary>Nobody waits any more, because a token was cancelled.</summary>
+        internal void Cancel(CancellationToken token)
+        {
+            if (Interlocked.Exchange(ref over, 1) == 0)
+            {
+                core.RunContinuationsAsynchronously = true;
+                core.SetException(new OperationCanceledException(token));
+            }
+        }
+
+        bool IValueTaskSource<bool>.GetResult(short token) => core.GetResult(token);
+
+        ValueTaskSourceStatus IValueTaskSource<bool>.GetStatus(short token) => core.GetStatus(token);
+
+        void IValueTaskSource<bool>.OnCompleted(Action<object?> continuation, object? state, short token,
+            ValueTaskSourceOnCompletedFlags flags) => core.OnCompleted(continuation, state, token, flags);
     }
 }

@@ -7,8 +7,8 @@ using Ramway.Sys;
 namespace Ramway
 {
     // Sending under a lock, receiving by one thread at a time: the leader, which is a blocking caller, or the client's own thread once
-    // there was an asynchronous call. Who leaves wakes one of those that wait, and one that is woken and need not receive any more wakes
-    // the next: so there is a leader as long as anybody waits.
+    // there was an asynchronous call (RpcClient.Thread.cs). Who leaves wakes one of those that wait, and one that is woken and need not
+    // receive any more wakes the next: so there is a leader as long as anybody waits.
     public sealed partial class RpcClient
     {
         private readonly Bus bus;
@@ -28,8 +28,8 @@ namespace Ramway
         private string endText = "";
         /// <summary>The server takes no more: how it ended is to be received.</summary>
         private bool txDead;
-        /// <summary>Somebody receives; a thread of the client's does, or is about to.</summary>
-        private bool pumping, threaded;
+        /// <summary>Somebody receives.</summary>
+        private bool pumping;
         /// <summary>There is something to be sent that does not fit.</summary>
         private bool roomWanted;
         /// <summary>What the one who receives waits for besides replies.</summary>
@@ -62,9 +62,9 @@ namespace Ramway
                 }
                 if (thread)
                 {
-                    StartThread();
+                    EnsureThread();
                 }
-                bool late = call.Deadline <= Clock.Nanoseconds;
+                bool late = call.Deadline != long.MaxValue && call.Deadline <= Clock.Nanoseconds;
                 if (late || !ledger.CanPublish || !TryPublish(call, meta.Span, body))
                 {
                     call.Meta = meta.ToArray();
@@ -72,7 +72,7 @@ namespace Ramway
                     ledger.Add(call);
                 }
                 // The clock is looked at after the CALL was published, so that the server's time never ends first.
-                ledger.Expire(Clock.Nanoseconds);
+                Expire();
                 wakes = Changed(false);
             }
             Run(wakes);
@@ -82,7 +82,12 @@ namespace Ramway
         /// <summary>The moment so much later, by <see cref="Clock"/>.</summary>
         private static long Later(TimeSpan? time)
         {
-            long left = WaitLimit.Of(time).Left, now = Clock.Nanoseconds;
+            WaitLimit limit = WaitLimit.Of(time);
+            if (limit.IsForever)
+            {
+                return long.MaxValue;
+            }
+            long left = limit.Left, now = Clock.Nanoseconds;
             return left > long.MaxValue - now ? long.MaxValue : now + left;
         }
 
@@ -100,13 +105,14 @@ namespace Ramway
             return ledger.TakeWakes();
         }
 
-        private static void Run(List<IWaker>? wakes)
+        /// <summary>Tells them. here: what they go on with may run on this thread.</summary>
+        private static void Run(List<IWaker>? wakes, bool here = false)
         {
             if (wakes != null)
             {
                 foreach (IWaker wake in wakes)
                 {
-                    wake.Wake();
+                    wake.Wake(here);
                 }
             }
         }
@@ -206,36 +212,31 @@ namespace Ramway
             }
         }
 
-        private void StartThread()
-        {
-            if (threaded)
-            {
-                return;
-            }
-            threaded = true;
-            new Thread(RunThread) { IsBackground = true, Name = "ramway rpc client" }.Start();
-        }
-
-        private void RunThread()
-        {
-            lock (gate)
-            {
-                while (pumping)
-                {
-                    Monitor.Wait(gate);
-                }
-                pumping = true;
-            }
-            Lead(null, long.MaxValue, default);
-        }
-
-        /// <summary>Receives until there is news for a call (null: until the connection is over), or the time has come.</summary>
-        private void Lead(ClientCall? mine, long until, CancellationToken token)
+        /// <summary>Receives until there is news for a call, which it says, or the time has come.</summary>
+        private bool Lead(ClientCall mine, long until, CancellationToken token)
         {
             try
             {
-                while (!Round(mine, until, token, out bool more, out long sleepUntil))
+                while (true)
                 {
+                    List<IWaker>? wakes;
+                    long sleepUntil;
+                    bool more, enough, news;
+                    pump.Clear();
+                    lock (gate)
+                    {
+                        more = Round();
+                        news = mine.HasNews;
+                        enough = news || ended != 0 || until != long.MaxValue && Clock.Nanoseconds >= until ||
+                            token.IsCancellationRequested;
+                        sleepUntil = Prepare(until);
+                        wakes = ledger.TakeWakes();
+                    }
+                    Run(wakes);
+                    if (enough)
+                    {
+                        return news;
+                    }
                     if (!more)
                     {
                         pump.Idle(ends, sleepUntil);
@@ -246,44 +247,54 @@ namespace Ramway
             {
                 lock (gate)
                 {
-                    if (ended != 0)
-                    {
-                        bus.Dispose();
-                    }
-                    pumping = false;
-                    HandOver();
+                    Leave();
                 }
             }
         }
 
-        /// <summary>Receives what is there, at most a round's frames, and sends what waits. True: this is enough.</summary>
-        private bool Round(ClientCall? mine, long until, CancellationToken token, out bool more, out long sleepUntil)
+        /// <summary>Who has received does so no more.</summary>
+        private void Leave()
         {
-            List<IWaker>? wakes;
-            bool enough;
-            pump.Clear();
-            lock (gate)
+            if (ended != 0)
             {
-                more = ended == 0 && Receive();
-                long now = Clock.Nanoseconds;
-                ledger.Expire(now);
-                if (ended == 0)
-                {
-                    Flush();
-                }
-                enough = ended != 0 || mine != null && mine.HasNews || now >= until || token.IsCancellationRequested;
-                ends.Clear();
-                ends.Add(rx);
-                pumpWatchesRoom = roomWanted && !txDead;
-                if (pumpWatchesRoom)
-                {
-                    ends.Add(tx);
-                }
-                pumpUntil = sleepUntil = Math.Min(until, ledger.NextDeadline);
-                wakes = ledger.TakeWakes();
+                bus.Dispose();
             }
-            Run(wakes);
-            return enough;
+            pumping = false;
+            HandOver();
+        }
+
+        /// <summary>Receives what is there, at most a round's frames, and sends what waits. False: nothing was there.</summary>
+        private bool Round()
+        {
+            bool some = ended == 0 && Receive();
+            Expire();
+            if (ended == 0)
+            {
+                Flush();
+            }
+            return some;
+        }
+
+        /// <summary>Decides the calls whose time is over.</summary>
+        private void Expire()
+        {
+            if (ledger.NextDeadline != long.MaxValue)
+            {
+                ledger.Expire(Clock.Nanoseconds);
+            }
+        }
+
+        /// <summary>What the one who receives waits for next, and until when.</summary>
+        private long Prepare(long until)
+        {
+            ends.Clear();
+            ends.Add(rx);
+            pumpWatchesRoom = roomWanted && !txDead;
+            if (pumpWatchesRoom)
+            {
+                ends.Add(tx);
+            }
+            return pumpUntil = Math.Min(until, ledger.NextDeadline);
         }
 
         /// <summary>Receives without waiting. False: nothing was there.</summary>
@@ -350,7 +361,7 @@ namespace Ramway
                 List<IWaker>? wakes = null;
                 lock (gate)
                 {
-                    long now = Clock.Nanoseconds;
+                    long first = Math.Min(until, call.Deadline), now = first == long.MaxValue ? 0 : Clock.Nanoseconds;
                     if (call.Deadline <= now)
                     {
                         ledger.Expire(now);
@@ -358,7 +369,7 @@ namespace Ramway
                     }
                     // Checking and registering are one step under the lock: whoever decides the call, or leaves, finds this one.
                     over = call.HasNews || now >= until || token.IsCancellationRequested;
-                    leads = !over && !pumping && !threaded;
+                    leads = !over && !pumping;
                     if (leads)
                     {
                         pumping = true;
@@ -380,9 +391,9 @@ namespace Ramway
                     // Only this thread takes what it waits for.
                     return call.HasNews;
                 }
-                if (leads)
+                if (leads && Lead(call, Math.Min(until, call.Deadline), token))
                 {
-                    Lead(call, Math.Min(until, call.Deadline), token);
+                    return true;
                 }
                 lead = !leads && Follow(call, me, Math.Min(until, call.Deadline));
             }
@@ -433,11 +444,11 @@ namespace Ramway
                 // They have been told.
                 return;
             }
-            if (!threaded && followers.First is LinkedListNode<Follower> next)
+            if ((owner == null || away) && followers.First is LinkedListNode<Follower> next)
             {
                 followers.Remove(next);
                 next.Value.Leads = true;
-                next.Value.Wake();
+                next.Value.Wake(false);
             }
         }
 
@@ -451,10 +462,10 @@ namespace Ramway
                 {
                     return;
                 }
-                StartThread();
+                EnsureThread();
                 call.Waker = waker;
             }
-            using CancellationTokenRegistration registration = token.Register(() => waker.TrySetCanceled(token));
+            using CancellationTokenRegistration registration = token.Register(() => waker.Cancel(token));
             await waker.Task.ConfigureAwait(false);
         }
 
@@ -469,7 +480,7 @@ namespace Ramway
                     return;
                 }
                 Receive();
-                ledger.Expire(Clock.Nanoseconds);
+                Expire();
                 wakes = Changed(false);
                 if (ended != 0)
                 {
@@ -516,7 +527,7 @@ namespace Ramway
                     pump.Nudge();
                 }
             }
-            waker?.Wake();
+            waker?.Wake(false);
         }
 
         /// <summary>Takes a reply or an element that is there.</summary>

@@ -55,7 +55,7 @@ namespace Ramway
         public ReadOnlyMemory<byte> ReplyMeta { get; set; }
     }
 
-    /// <summary>What answers a method: one of the three.</summary>
+    /// <summary>What answers a method: one of the four.</summary>
     internal sealed class Handler
     {
         internal Handler(uint number, string? name)
@@ -68,7 +68,7 @@ namespace Ramway
 
         internal string? Name { get; }
 
-        internal Func<RpcRequest, ReadOnlyMemory<byte>>? Reply;
+        internal Func<RpcRequest, ReadOnlyMemory<byte>>? Reply, Inline;
         internal Func<RpcRequest, Task<ReadOnlyMemory<byte>>>? Later;
         internal Func<RpcRequest, IAsyncEnumerable<ReadOnlyMemory<byte>>>? Stream;
     }

@@ -11,7 +11,8 @@ namespace Ramway
     /// Answers the calls of <see cref="RpcClient"/>s, of any language, in other processes of this machine.
     /// </summary>
     /// <remarks>
-    /// <para>Handlers run on the thread pool, at most <see cref="RpcServerOptions.MaxHandlers"/> at a time, and get copies. What a handler
+    /// <para>Handlers run on the thread pool, at most <see cref="RpcServerOptions.MaxHandlers"/> at a time, and those of <see
+    /// cref="InlineMethod(uint, Func{RpcRequest, ReadOnlyMemory{byte}})"/> where requests are read. They get copies. What a handler
     /// throws is <see cref="RpcStatus.HandlerFailed"/> to its client, an <see cref="RpcFault"/> is <see
     /// cref="RpcStatus.Application"/>. A handler whose call was cancelled or whose time is over is told by the request's token;
     /// its place is free when it has ended.</para>
@@ -121,6 +122,24 @@ namespace Ramway
         /// <param name="handler">What gives the reply.</param>
         public RpcServer Method(string name, Func<RpcRequest, Task<ReadOnlyMemory<byte>>> handler) =>
             Add(new Handler(Rpc.MethodId(name), name) { Later = NotNull(handler) });
+
+        /// <summary>
+        /// A handler that runs on the thread that reads what its client asks, in place of one of the thread pool: the cheapest way to
+        /// answer, for what takes microseconds. Until it returns no other call of the clients of this thread (up to 63) is begun, and
+        /// neither a cancellation nor the end of another call's time is seen. It must not block, and must not shut the server down.
+        /// </summary>
+        /// <param name="number">The method's number, below 0xFFFF0000.</param>
+        /// <param name="handler">What gives the reply, which must not be written any more.</param>
+        /// <exception cref="RamwayException">As for a method.</exception>
+        /// <exception cref="InvalidOperationException">The server serves already.</exception>
+        public RpcServer InlineMethod(uint number, Func<RpcRequest, ReadOnlyMemory<byte>> handler) =>
+            Add(new Handler(number, null) { Inline = NotNull(handler) });
+
+        /// <summary>The same by name: the number is <see cref="Rpc.MethodId"/> of it.</summary>
+        /// <param name="name">The name, without control characters.</param>
+        /// <param name="handler">What gives the reply.</param>
+        public RpcServer InlineMethod(string name, Func<RpcRequest, ReadOnlyMemory<byte>> handler) =>
+            Add(new Handler(Rpc.MethodId(name), name) { Inline = NotNull(handler) });
 
         /// <summary>
         /// A handler whose reply is a stream. It is asked for an element only when the one before was sent, and the client takes elements

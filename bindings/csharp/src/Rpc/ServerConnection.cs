@@ -11,7 +11,7 @@ namespace Ramway
     /// One client of a server. Its pump receives, and alone ends it; handlers that end on other threads write their replies themselves,
     /// where there is room. Nobody waits for room.
     /// </summary>
-    internal sealed class ServerConnection
+    internal sealed partial class ServerConnection
     {
         private readonly RpcServer server;
         private readonly Bus bus;
@@ -25,9 +25,8 @@ namespace Ramway
         private bool over;
         /// <summary>The client takes nothing more; the pump ends the connection.</summary>
         private bool txDead;
-
-        /// <summary>How many elements a handler gives before other calls run.</summary>
-        private const int ElementsPerRun = Facts.RpcFramesPerRound;
+        /// <summary>The pump's own: what it has taken, and runs itself before it takes more.</summary>
+        private ServerCall? inline;
 
         internal ServerConnection(RpcServer server, Bus bus, RpcServerOptions options)
         {
@@ -66,66 +65,91 @@ namespace Ramway
         }
 
         /// <summary>
-        /// For the pump: writes what is parked, takes what has come, at most a round's frames, and checks the deadlines. Then what to
-        /// wait for. False: the connection is over.
+        /// For the pump: writes what is parked, takes what has come, at most a round's frames, runs inline handlers, and checks the
+        /// deadlines. Then what to wait for; working: handlers run elsewhere. False: the connection is over.
         /// </summary>
-        internal bool Round(List<RingEnd> ends, ref bool more, ref long next)
+        internal bool Round(List<RingEnd> ends, ref bool more, ref bool working, ref long next)
         {
-            lock (gate)
+            int taken = 0;
+            Outcome outcome = default;
+            while (true)
             {
-                try
+                lock (gate)
                 {
-                    FlushParked();
-                    if (Receive(ref more) is string wrong)
+                    if (inline != null)
                     {
-                        server.Corrupt(this, wrong);
+                        AnswerInline(inline, outcome);
+                        inline = null;
+                    }
+                    if (!TryReceive(ref taken))
+                    {
                         End();
                         return false;
                     }
-                }
-                catch (RamwayException e)
-                {
-                    // The client closed or died, or wrote what no correct peer writes.
-                    if (e.Kind == ErrorKind.Corrupt)
+                    if (inline == null)
                     {
-                        server.Corrupt(e);
+                        more |= taken != 0;
+                        Prepare(ends, ref working, ref next);
+                        return true;
                     }
-                    End();
-                    return false;
                 }
-                if (txDead)
-                {
-                    End();
-                    return false;
-                }
-                long now = Clock.Nanoseconds;
-                while (ledger.TryExpire(now, out ServerCall? late))
-                {
-                    late.TimedOut = true;
-                    Stop(late);
-                }
-                if (ledger.Answer == null)
-                {
-                    ends.Add(rx);
-                }
-                if (ledger.HasParked || ledger.Answer != null)
-                {
-                    ends.Add(tx);
-                }
-                next = Math.Min(next, ledger.NextDeadline);
-                return true;
+                outcome = Invoke(inline);
             }
         }
 
-        private string? Receive(ref bool more)
+        /// <summary>Takes what has come, until there is a call that is to be run inline. False: the connection is to be ended.</summary>
+        private bool TryReceive(ref int taken)
         {
-            for (int taken = 0; taken < Facts.RpcFramesPerRound && ledger.Answer == null; taken++)
+            try
+            {
+                FlushParked();
+                if (Receive(ref taken) is string wrong)
+                {
+                    server.Corrupt(this, wrong);
+                    return false;
+                }
+            }
+            catch (RamwayException e)
+            {
+                // The client closed or died, or wrote what no correct peer writes.
+                if (e.Kind == ErrorKind.Corrupt)
+                {
+                    server.Corrupt(e);
+                }
+                return false;
+            }
+            return !txDead;
+        }
+
+        /// <summary>Checks the deadlines. Then what to wait for.</summary>
+        private void Prepare(List<RingEnd> ends, ref bool working, ref long next)
+        {
+            long now = ledger.NextDeadline == long.MaxValue ? 0 : Clock.Nanoseconds;
+            while (ledger.TryExpire(now, out ServerCall? late))
+            {
+                late.TimedOut = true;
+                Stop(late);
+            }
+            if (ledger.Answer == null)
+            {
+                ends.Add(rx);
+            }
+            if (ledger.HasParked || ledger.Answer != null)
+            {
+                ends.Add(tx);
+            }
+            working |= ledger.InFlight != 0;
+            next = Math.Min(next, ledger.NextDeadline);
+        }
+
+        private string? Receive(ref int taken)
+        {
+            for (; taken < Facts.RpcFramesPerRound && ledger.Answer == null && inline == null; taken++)
             {
                 if (!rx.TryRecv(out Message message))
                 {
                     return null;
                 }
-                more = true;
                 try
                 {
                     if (Take(message) is string wrong)
@@ -220,6 +244,13 @@ namespace Ramway
             call.Handler = handler;
             call.Request = new RpcRequest(this, call, header.Method, payload.AsMemory(0, (int)header.MetaLength),
                 payload.AsMemory(body));
+            if (handler.Inline != null)
+            {
+                inline = call;
+                call.Begun = true;
+                call.State = CallState.Running;
+                return null;
+            }
             server.Pool.Add(share, call);
             return null;
         }
@@ -413,238 +444,6 @@ namespace Ramway
                     tx.Abandon();
                     rx.GiveUp();
                 }
-            }
-        }
-
-        /// <summary>Runs a call that has a place, on a thread of the pool, until it ends or has to wait for its reader.</summary>
-        internal void Run(ServerCall call)
-        {
-            lock (gate)
-            {
-                // A call that its own side gave up before it was begun is answered here, where nobody else can be about to begin it.
-                bool begins = !call.Begun && !over && !call.Cancelled && call.Deadline > Clock.Nanoseconds;
-                if (!call.Begun && !begins)
-                {
-                    if (!over)
-                    {
-                        call.TimedOut |= !call.Cancelled;
-                        call.Cancelled = true;
-                        Finish(call, RpcStatus.TimedOut, 0, default, default);
-                    }
-                    call.State = CallState.Over;
-                }
-                else
-                {
-                    call.Begun = true;
-                    call.State = CallState.Running;
-                }
-            }
-            if (call.State == CallState.Over)
-            {
-                server.Pool.Release(share);
-            }
-            else if (call.Handler!.Stream != null)
-            {
-                _ = RunStream(call);
-            }
-            else
-            {
-                _ = RunReply(call);
-            }
-        }
-
-        private async Task RunReply(ServerCall call)
-        {
-            Handler handler = call.Handler!;
-            RpcRequest request = call.Request!;
-            RpcStatus status = RpcStatus.Ok;
-            uint code = 0;
-            ReadOnlyMemory<byte> body = default;
-            bool placed = true;
-            try
-            {
-                if (handler.Reply != null)
-                {
-                    body = handler.Reply(request);
-                }
-                else
-                {
-                    Task<ReadOnlyMemory<byte>> later = handler.Later!(request);
-                    if (!later.IsCompleted)
-                    {
-                        placed = LeavePlace(placed);
-                    }
-                    body = await later.ConfigureAwait(false);
-                }
-            }
-            catch (Exception e)
-            {
-                status = Failed(call, e, out code, out body);
-            }
-            lock (gate)
-            {
-                call.State = CallState.Over;
-                if (!over)
-                {
-                    Reply(call, status, code, request.ReplyMeta, body);
-                }
-            }
-            LeavePlace(placed);
-        }
-
-        /// <summary>A handler that awaits something holds no place: the number of those is limited by the calls in flight.</summary>
-        private bool LeavePlace(bool placed)
-        {
-            if (placed)
-            {
-                server.Pool.Release(share);
-            }
-            return false;
-        }
-
-        /// <summary>Where one reply was asked for as a stream, it is a stream of one element.</summary>
-        private void Reply(ServerCall call, RpcStatus status, uint code, ReadOnlyMemory<byte> meta, ReadOnlyMemory<byte> body)
-        {
-            if (call.Window != 0 && status == RpcStatus.Ok && !call.Cancelled)
-            {
-                if (!ledger.TryElement(call, meta, body, out ReplyFrame? element) || !SendElement(call, element))
-                {
-                    status = RpcStatus.ReplyTooLarge;
-                }
-                meta = body = default;
-            }
-            Finish(call, status, code, meta, body);
-        }
-
-        /// <summary>What a handler's exception is to the client.</summary>
-        private RpcStatus Failed(ServerCall call, Exception e, out uint code, out ReadOnlyMemory<byte> text)
-        {
-            code = 0;
-            text = default;
-            if (e is OperationCanceledException && Volatile.Read(ref call.Cancelled))
-            {
-                return RpcStatus.Cancelled;
-            }
-            text = Encoding.UTF8.GetBytes(e.Message);
-            if (e is RpcFault fault)
-            {
-                code = fault.Code;
-                return RpcStatus.Application;
-            }
-            server.HandlerFailed(e);
-            return RpcStatus.HandlerFailed;
-        }
-
-        /// <summary>What becomes of a stream after an element.</summary>
-        private enum After
-        {
-            /// <summary>It was written: the next one may be asked for.</summary>
-            GoOn,
-            /// <summary>It waits for credit or room, and the handler is asked again after that.</summary>
-            Pause,
-            TooLarge,
-            /// <summary>Nobody wants it.</summary>
-            Stop,
-        }
-
-        private async Task RunStream(ServerCall call)
-        {
-            RpcRequest request = call.Request!;
-            RpcStatus status = RpcStatus.Ok;
-            uint code = 0;
-            ReadOnlyMemory<byte> text = default;
-            bool placed = true;
-            try
-            {
-                call.Elements ??= call.Handler!.Stream!(request).GetAsyncEnumerator(TokenOf(call));
-                for (int given = 1; !Volatile.Read(ref call.Cancelled); given++)
-                {
-                    ValueTask<bool> next = call.Elements.MoveNextAsync();
-                    if (!next.IsCompleted)
-                    {
-                        placed = LeavePlace(placed);
-                    }
-                    if (!await next.ConfigureAwait(false))
-                    {
-                        break;
-                    }
-                    After after = Offer(call, call.Elements.Current, given == ElementsPerRun);
-                    if (after == After.Pause)
-                    {
-                        LeavePlace(placed);
-                        return;
-                    }
-                    if (after != After.GoOn)
-                    {
-                        status = after == After.TooLarge ? RpcStatus.ReplyTooLarge : RpcStatus.Cancelled;
-                        break;
-                    }
-                }
-            }
-            catch (Exception e)
-            {
-                status = Failed(call, e, out code, out text);
-            }
-            try
-            {
-                if (call.Elements != null)
-                {
-                    await call.Elements.DisposeAsync().ConfigureAwait(false);
-                }
-            }
-            catch (Exception e)
-            {
-                status = Failed(call, e, out code, out text);
-            }
-            lock (gate)
-            {
-                call.State = CallState.Over;
-                if (!over)
-                {
-                    Finish(call, status, code, request.ReplyMeta, text);
-                }
-            }
-            LeavePlace(placed);
-        }
-
-        /// <summary>Sends an element, or keeps it. last: the handler's run is over, and it waits for a place again.</summary>
-        private After Offer(ServerCall call, ReadOnlyMemory<byte> body, bool last)
-        {
-            lock (gate)
-            {
-                if (over || call.Cancelled)
-                {
-                    return After.Stop;
-                }
-                ReadOnlyMemory<byte> meta = call.Request!.ReplyMeta;
-                call.Request.ReplyMeta = default;
-                if (!ledger.TryElement(call, meta, body, out ReplyFrame? element))
-                {
-                    return After.TooLarge;
-                }
-                if (call.Credit == 0)
-                {
-                    if (!ledger.TryHold(element))
-                    {
-                        return After.TooLarge;
-                    }
-                    call.State = CallState.Paused;
-                    return After.Pause;
-                }
-                if (!SendElement(call, element))
-                {
-                    return After.TooLarge;
-                }
-                if (call.State == CallState.Paused)
-                {
-                    return After.Pause;
-                }
-                if (last)
-                {
-                    Resume(call);
-                    return After.Pause;
-                }
-                return After.GoOn;
             }
         }
     }

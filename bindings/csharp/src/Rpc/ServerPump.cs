@@ -75,11 +75,12 @@ namespace Ramway
                     return;
                 }
                 bool more = false;
+                bool working = false;
                 long next = long.MaxValue;
                 ends.Clear();
                 connections.RemoveAll(connection =>
                 {
-                    if (connection.Round(ends, ref more, ref next))
+                    if (connection.Round(ends, ref more, ref working, ref next))
                     {
                         return false;
                     }
@@ -88,7 +89,7 @@ namespace Ramway
                 });
                 if (!more)
                 {
-                    wait.Idle(ends, next);
+                    wait.Idle(ends, next, working);
                 }
             }
         }

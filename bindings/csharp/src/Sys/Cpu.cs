@@ -41,6 +41,12 @@ namespace Ramway.Sys
         /// </summary>
         internal static readonly bool Alone = sysconf(ProcessorsOnline) == 1;
 
+        /// <summary>
+        /// This process may use one processor: a thread of it that polls keeps the others from running. What the runtime found when it
+        /// began.
+        /// </summary>
+        internal static readonly bool Bound = Environment.ProcessorCount == 1;
+
         private const int ProcessorsOnline = 84;
 
         // PAUSE. Thread.SpinWait(1) is two of them where it was measured (59 ns against 26 ns), because it takes what it pleases
@@ -70,6 +76,21 @@ namespace Ramway.Sys
             {
                 Pause();
             }
+        }
+
+        /// <summary>Asks for a line that is going to be read, which may be anything that is mapped.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        internal static unsafe void ReadAhead(byte* at)
+        {
+#if NET8_0_OR_GREATER
+            if (System.Runtime.Intrinsics.X86.Sse.IsSupported)
+            {
+                System.Runtime.Intrinsics.X86.Sse.Prefetch0(at);
+                return;
+            }
+#endif
+            // Nothing depends on what it loads.
+            Volatile.Read(ref *at);
         }
 
         private static void SpinOnce() => Thread.SpinWait(1);
