@@ -66,7 +66,7 @@ fn all(report: &Report) -> Vec<Bar> {
     }
     bars.push(run.rate("ring: one way, 64 KiB, in place", "one-way-64K-each", "ring", "tachyon", 1.1));
     bars.push(run.best_peer("ring: one way, 1 MiB, in place", "one-way-1M-each", "ring", 1.3));
-    bars.push(run.rate("ring: one way, 1 MiB through 8 MiB", "one-way-1M-each", "ring", "hand-ring", 0.95));
+    bars.push(run.rate("ring: one way, 1 MiB through 4 MiB", "one-way-1M-each", "ring", "hand-ring", 0.95));
     bars.push(run.rate("ring: one way, 1 MiB through 64 MiB", "one-way-1M-in-64M", "ring", "hand-ring", 0.95));
 
     bars.push(run.time("ring: asleep, messages 1 ms apart", "paced-1ms-block", "ring", "futex", 1.05));

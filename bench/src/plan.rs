@@ -353,11 +353,11 @@ const BATCH: u32 = 32;
 /// The same where an array holds them: a call costs an interpreter as much as tens of messages.
 const PYTHON_BATCH: u32 = 1024;
 
-/// Room for a stream: all of it in a cache where that can be, never less than four messages.
+/// Room for a stream: all of it in a cache where that can be, and of long messages four times one, as `docs/INTEGRATION.md` says.
 fn capacity_for(size: usize) -> u64 {
     match size as u64 {
         ..=KIB => MIB,
-        1025..=MIB => 8 * MIB,
+        1025..=65536 => 8 * MIB,
         size => 4 * size,
     }
 }
@@ -482,7 +482,9 @@ mod tests {
             }
             let alone = burst.test.is_access() || burst.test.is_pool() || burst.test == Test::View;
             let together = u64::from(burst.batch) * (group.size as u64 + 16);
-            assert!(alone || together <= group.capacity / 2, "{}: no room for two", group.id);
+            // Calls are made one after the other: nothing is written beside a long reply.
+            let at_a_time = if burst.test == Test::Call { 1 } else { 2 };
+            assert!(alone || together <= group.capacity / at_a_time, "{}: no room for {at_a_time}", group.id);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Calls: Ramway's RPC beside messages over a bus, and beside other libraries' requests and replies.
 
-use super::{GroupPlan, capacity_for, group, of};
+use super::{GroupPlan, MIB, group, of};
 use crate::case::{Burst, Mode, REQUEST, Test};
 
 /// Other libraries' requests and replies, of `bench/peers`.
@@ -17,7 +17,8 @@ pub(super) fn groups() -> Vec<GroupPlan> {
     let many = Burst { batch: 64, ..call(Mode::Hybrid, 32) };
     let all = |id: &str, what: &str, burst: Burst| {
         let plan = group(id, &format!("RPC: {what}"), burst).or_asleep();
-        plan.among(CANDIDATES).among(CALLERS).capacity(capacity_for(burst.size)).floor("bus")
+        // Twice the longest reply, as the guide says, where that is more than what a server has by default.
+        plan.among(CANDIDATES).among(CALLERS).capacity(MIB.max(2 * burst.size as u64)).floor("bus")
     };
     // What a user gets by default, beside the same between two processes of Rust.
     let within = |id: &str, language: &str, rows: &str| {

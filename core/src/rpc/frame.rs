@@ -64,8 +64,10 @@ pub(crate) fn payload_len(meta: usize, body: usize) -> Option<(usize, usize)> {
 
 const _: () = assert!(RPC_HEADER.is_power_of_two());
 
-fn put(header: &mut [u8; RPC_HEADER], at: usize, value: u32) {
-    header[at..at + 4].copy_from_slice(&value.to_le_bytes());
+/// A header of these values at these places. Made of one number, so that it is not written in parts and read as a whole.
+#[inline]
+fn header(values: [(usize, u32); 4]) -> [u8; RPC_HEADER] {
+    values.into_iter().fold(0, |sum, (at, value)| sum | u128::from(value) << (8 * at)).to_le_bytes()
 }
 
 fn get(header: &[u8; RPC_HEADER], at: usize) -> u32 {
@@ -75,12 +77,12 @@ fn get(header: &[u8; RPC_HEADER], at: usize) -> u32 {
 impl CallHeader {
     /// `meta_len` is below 2^31, as every payload is.
     pub(crate) fn encode(self, meta_len: usize) -> [u8; RPC_HEADER] {
-        let mut header = [0; RPC_HEADER];
-        put(&mut header, CALL_OFF_TIMEOUT_US, self.timeout_us);
-        put(&mut header, CALL_OFF_META_LEN, meta_len as u32);
-        put(&mut header, CALL_OFF_METHOD, self.method);
-        put(&mut header, CALL_OFF_WINDOW, self.window);
-        header
+        header([
+            (CALL_OFF_TIMEOUT_US, self.timeout_us),
+            (CALL_OFF_META_LEN, meta_len as u32),
+            (CALL_OFF_METHOD, self.method),
+            (CALL_OFF_WINDOW, self.window),
+        ])
     }
 
     /// Of a payload of `len` bytes that begins with these; `None`: no correct client sends it.
@@ -98,12 +100,12 @@ impl CallHeader {
 impl ReplyHeader {
     /// `meta_len` is below 2^31, as every payload is.
     pub(crate) fn encode(self, meta_len: usize) -> [u8; RPC_HEADER] {
-        let mut header = [0; RPC_HEADER];
-        put(&mut header, REPLY_OFF_STATUS, self.status as u32);
-        put(&mut header, REPLY_OFF_FLAGS, if self.element { RPC_ELEMENT } else { 0 });
-        put(&mut header, REPLY_OFF_CODE, self.code);
-        put(&mut header, REPLY_OFF_META_LEN, meta_len as u32);
-        header
+        header([
+            (REPLY_OFF_STATUS, self.status as u32),
+            (REPLY_OFF_FLAGS, if self.element { RPC_ELEMENT } else { 0 }),
+            (REPLY_OFF_CODE, self.code),
+            (REPLY_OFF_META_LEN, meta_len as u32),
+        ])
     }
 
     /// Of a payload of `len` bytes that begins with these; `None`: no correct server sends it.
@@ -162,7 +164,7 @@ mod tests {
         assert_eq!(ReplyHeader::decode(&good.encode(0), 20), Some((good, Parts { meta: 16..16, body: 16..20 })));
         let with = |at: usize, value: u32| {
             let mut header = ReplyHeader { status: Status::Ok, element: false, code: 0 }.encode(0);
-            put(&mut header, at, value);
+            header[at..at + 4].copy_from_slice(&value.to_le_bytes());
             ReplyHeader::decode(&header, 16)
         };
         assert!(with(REPLY_OFF_FLAGS, 1).is_some());

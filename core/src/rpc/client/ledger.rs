@@ -405,12 +405,26 @@ impl Ledger {
             self.element_was_taken(number);
             return Some(number);
         }
-        self.answered(id, at);
-        let call = &mut self.calls[at as usize];
+        self.answered_and_taken(number);
+        Some(number)
+    }
+
+    /// The id of a call that is in flight, if its owner waits for its one reply and nothing has come for it.
+    #[inline]
+    pub(super) fn awaits_one(&self, number: Number) -> Option<u64> {
+        let call = self.get(number)?;
+        (call.wire == Wire::Sent && call.owned && !call.decided && call.window == 0).then_some(call.id)
+    }
+
+    /// The final REPLY of a call that is in flight and has no outcome has come: its owner has it, and nothing of it is kept.
+    #[inline]
+    pub(super) fn answered_and_taken(&mut self, number: Number) {
+        let at = place(number);
+        self.answered(self.calls[at].id, at as u32);
+        let call = &mut self.calls[at];
         call.owned = false;
         call.be_decided(&mut self.deadlines);
         self.free_if_over(number);
-        Some(number)
     }
 
     /// The final REPLY of a call has come.

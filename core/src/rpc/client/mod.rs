@@ -25,7 +25,6 @@ mod reply;
 mod shared;
 
 use std::ffi::OsStr;
-use std::sync::Arc;
 use std::time::Duration;
 
 pub use connector::ClientConnector;
@@ -43,7 +42,7 @@ pub use shared::{SharedClient, SharedPending, SharedStream};
 
 use super::CallResult;
 use crate::{Readiness, Result, WaitPolicy};
-use pending::Dropped;
+use pending::Home;
 
 /// Calls the methods of a [`Server`](super::Server) of this machine.
 ///
@@ -72,7 +71,7 @@ use pending::Dropped;
 #[derive(Debug)]
 pub struct Client {
     pub(super) raw: RawClient,
-    dropped: Arc<Dropped>,
+    home: Home,
 }
 
 impl Client {
@@ -90,7 +89,7 @@ impl Client {
     }
 
     fn new(raw: RawClient) -> Self {
-        Self { raw, dropped: Arc::default() }
+        Self { raw, home: Home::default() }
     }
 
     /// Sends a request and waits for its reply, as long as it takes.
@@ -111,7 +110,7 @@ impl Client {
     /// As for [`call`](Self::call); `TimedOut` when the time limit has passed.
     #[inline]
     pub fn call_with(&mut self, method: u32, body: &[u8], options: &CallOptions<'_>) -> CallResult<Reply> {
-        if self.dropped.any() {
+        if self.home.any_dropped() {
             self.cancel_dropped();
         }
         self.raw.call(method, body, options)
@@ -148,7 +147,7 @@ impl Client {
         options: &CallOptions<'_>,
         read: impl FnOnce(ReplyView<'_>) -> T,
     ) -> CallResult<T> {
-        if self.dropped.any() {
+        if self.home.any_dropped() {
             self.cancel_dropped();
         }
         self.raw.call_in_place(&pump::Request { method, body, options: *options, window: 0 }, read)
@@ -329,8 +328,8 @@ impl Client {
 
     /// Tells the server of the calls whose owners have let go of them.
     fn cancel_dropped(&mut self) {
-        if self.dropped.any() {
-            for number in self.dropped.take() {
+        if self.home.any_dropped() {
+            for number in self.home.take_dropped() {
                 self.raw.ledger.let_go(number);
             }
             self.raw.send_due();

@@ -39,22 +39,65 @@ impl Dropped {
     }
 }
 
-/// The number of a call, which is let go of when this is dropped.
-#[derive(Debug)]
-struct Owned {
-    /// `None` once the outcome was taken.
-    number: Option<u64>,
-    home: Arc<Dropped>,
+/// What a client has for its calls in order to hear of those that are let go of.
+///
+/// Each call has a reference of its own. One whose outcome was taken gives it back, for a later call: so a call does not count
+/// references, which is an atomic read-modify-write on either end, and on x86 waits until all stores before it have left the
+/// processor, that of `tail` among them (docs/adr/0031).
+#[derive(Debug, Default)]
+pub(super) struct Home {
+    dropped: Arc<Dropped>,
+    /// As many as there were calls at a time, at most.
+    spare: Vec<Arc<Dropped>>,
 }
 
-impl Owned {
-    /// The number, if the call is this client's and under way.
-    fn of(&self, client: &Client) -> CallResult<u64> {
-        if !Arc::ptr_eq(&self.home, &client.dropped) {
-            let text = "this call was made by another client: wait for it with that one";
-            return Err(CallError::of_error(Error::new(ErrorKind::InvalidArgument, text), false));
+impl Home {
+    #[inline]
+    pub(super) fn any_dropped(&self) -> bool {
+        self.dropped.any()
+    }
+
+    #[cold]
+    pub(super) fn take_dropped(&self) -> Vec<u64> {
+        self.dropped.take()
+    }
+
+    /// For a new call.
+    #[inline]
+    fn lend(&mut self) -> Arc<Dropped> {
+        match self.spare.pop() {
+            Some(spare) => spare,
+            None => self.dropped.clone(),
         }
-        self.number.ok_or_else(no_such_call)
+    }
+}
+
+/// The number of a call, which is let go of when this is dropped. `None` once the outcome was taken.
+#[derive(Debug)]
+struct Owned(Option<(u64, Arc<Dropped>)>);
+
+impl Owned {
+    #[inline]
+    fn new(number: u64, client: &mut Client) -> Self {
+        Self(Some((number, client.home.lend())))
+    }
+
+    /// The number, if the call is this client's and under way.
+    #[inline]
+    fn of(&self, client: &Client) -> CallResult<u64> {
+        match &self.0 {
+            Some((number, home)) if Arc::ptr_eq(home, &client.home.dropped) => Ok(*number),
+            Some(_) => Err(another_client()),
+            None => Err(no_such_call()),
+        }
+    }
+
+    /// The outcome was taken, or nobody asks for it any more.
+    #[inline]
+    fn is_over(&mut self, client: &mut Client) {
+        if let Some((_, home)) = self.0.take() {
+            client.home.spare.push(home);
+        }
     }
 
     /// Waits for at most `timeout`; what has come.
@@ -64,23 +107,30 @@ impl Owned {
         client.raw.wait(number, timeout).map_err(|e| CallError::of_error(e, true))?;
         let taken = client.raw.take(number);
         if let Taken::End(_) = taken {
-            self.number = None;
+            self.is_over(client);
         }
         Ok(taken)
     }
 
     fn cancel(&mut self, client: &mut Client) {
         if let Ok(number) = self.of(client) {
-            self.number = None;
+            self.is_over(client);
             client.raw.cancel(number);
         }
     }
 }
 
+#[cold]
+fn another_client() -> CallError {
+    let text = "this call was made by another client: wait for it with that one";
+    CallError::of_error(Error::new(ErrorKind::InvalidArgument, text), false)
+}
+
 impl Drop for Owned {
+    #[inline]
     fn drop(&mut self) {
-        if let Some(number) = self.number {
-            self.home.add(number);
+        if let Some((number, home)) = &self.0 {
+            home.add(*number);
         }
     }
 }
@@ -103,8 +153,9 @@ impl Drop for Owned {
 pub struct Pending(Owned);
 
 impl Pending {
-    pub(super) fn new(number: u64, client: &Client) -> Self {
-        Self(Owned { number: Some(number), home: client.dropped.clone() })
+    #[inline]
+    pub(super) fn new(number: u64, client: &mut Client) -> Self {
+        Self(Owned::new(number, client))
     }
 
     /// Waits for the reply, as long as it takes: the call's own time limit ends the wait.
@@ -112,13 +163,15 @@ impl Pending {
     /// # Errors
     /// How the call ended, as for [`Client::call`]. `InvalidArgument` with another client than the call's, or if the outcome was
     /// taken before. `Interrupted`: the call goes on, but this was its only handle, so it is cancelled.
+    #[inline]
     pub fn wait(mut self, client: &mut Client) -> CallResult<Reply> {
-        loop {
-            match self.0.take(client, None)? {
-                Taken::End(outcome) => return outcome,
-                Taken::NotYet | Taken::Element(_) => {}
-            }
+        let number = self.0.of(client)?;
+        if client.home.any_dropped() {
+            client.cancel_dropped();
         }
+        // Whatever it gives, the number means nothing after it.
+        self.0.is_over(client);
+        client.raw.outcome(number)
     }
 
     /// [`wait`](Self::wait) for at most `timeout`; `Poll::Pending` if the time has passed. The call goes on then.
@@ -162,8 +215,9 @@ impl Pending {
 pub struct Stream(Owned);
 
 impl Stream {
-    pub(super) fn new(number: u64, client: &Client) -> Self {
-        Self(Owned { number: Some(number), home: client.dropped.clone() })
+    #[inline]
+    pub(super) fn new(number: u64, client: &mut Client) -> Self {
+        Self(Owned::new(number, client))
     }
 
     /// The next element, waiting for it as long as it takes. `None`: the stream is complete. After `None` or an error the stream
@@ -201,7 +255,7 @@ impl Stream {
     }
 
     fn take(&mut self, client: &mut Client, timeout: Option<Duration>) -> Poll<Option<CallResult<Reply>>> {
-        if self.0.number.is_none() {
+        if self.0.0.is_none() {
             return Poll::Ready(None);
         }
         match self.0.take(client, timeout) {

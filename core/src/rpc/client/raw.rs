@@ -1,11 +1,12 @@
 //! A client whose calls are numbers: what [`Client`](super::Client) and the bindings of other languages stand on. Not part of the
 //! stable API.
 
+use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use super::ledger::{Ledger, Taken};
 use super::pump::{self, Flushed, InPlace, Received, Request};
-use super::reply::{CallOptions, Reply, ReplyView};
+use super::reply::{CallOptions, Reply, ReplyView, SHORT, ShortBytes};
 use crate::facts::{METHOD_DESCRIBE, METHOD_PING, RPC_BYTES_FACTOR, RPC_FRAMES_PER_ROUND, UNORDERED_INTERVAL};
 use crate::ring::raw::{RawEndpoint, WaitLimit};
 use crate::rpc::{CallError, CallResult};
@@ -117,6 +118,7 @@ impl RawClient {
                 && let Some((body, len)) = pump::frame_alone(&self.ledger, &mut self.rx, id)
             {
                 let _shown = self.show();
+                let body = body.as_ptr();
                 // SAFETY: so many bytes lie in the mapping until they are released, after this.
                 return Ok(read(unsafe { ReplyView::at(body, len, body, 0) }));
             }
@@ -165,9 +167,18 @@ impl RawClient {
     pub(in crate::rpc) fn finish_alone(&mut self, id: u64) -> CallResult<Reply> {
         let waited = self.rx.half.wait_for_answer(WaitLimit::Forever);
         if waited.is_ok()
-            && let Some(reply) = pump::receive_alone(&self.ledger, &mut self.rx, id)
+            && let Some((body, len)) = pump::frame_alone(&self.ledger, &mut self.rx, id)
         {
-            return Ok(reply);
+            if len > SHORT {
+                // SAFETY: so many bytes lie in the mapping until they are released; a payload is shorter than 2^31.
+                let reply = unsafe { Reply::copy(body.as_ptr(), 0, body.as_ptr(), len) };
+                self.rx.half.hot.release();
+                return Ok(reply);
+            }
+            // SAFETY: the body of a frame, until it is released.
+            let bytes = unsafe { ShortBytes::in_frame(body.as_ptr(), len) };
+            self.rx.half.hot.release();
+            return Ok(Reply::short(bytes, len));
         }
         self.call_was_not_alone(waited)
     }
@@ -187,8 +198,56 @@ impl RawClient {
         }
     }
 
-    /// Waits for a call's outcome.
-    fn outcome(&mut self, number: u64) -> CallResult<Reply> {
+    /// Waits for the outcome of a call with one reply, and takes it. A wait that was interrupted cancels the call.
+    #[inline]
+    pub(super) fn outcome(&mut self, number: u64) -> CallResult<Reply> {
+        // Each arm writes the reply where it is to be: moved from one result to another, it would be loaded in other widths than it was
+        // stored in (see `reply::Chunk`).
+        match self.next_is_reply(number) {
+            Ok(Some((body, len))) if len <= SHORT => {
+                // SAFETY: the body of a frame, until it is released.
+                let bytes = unsafe { ShortBytes::in_frame(body.as_ptr(), len) };
+                self.reply_was_taken(number);
+                Ok(Reply::short(bytes, len))
+            }
+            Ok(Some((body, len))) => {
+                // SAFETY: so many bytes lie in the mapping until they are released; a payload is shorter than 2^31.
+                let reply = unsafe { Reply::copy(body.as_ptr(), 0, body.as_ptr(), len) };
+                self.reply_was_taken(number);
+                Ok(reply)
+            }
+            Ok(None) => self.outcome_kept(number),
+            Err(error) => Err(self.give_up(number, error)),
+        }
+    }
+
+    /// Waits until the next frame is the one reply to a call, which need not be kept then: where its body begins, and its length.
+    /// [`reply_was_taken`](Self::reply_was_taken) has to follow. `None`: its outcome is kept in the ledger, or will be.
+    fn next_is_reply(&mut self, number: u64) -> Result<Option<(NonNull<u8>, usize)>> {
+        // What was queued: for want of room, it may be, and then that is waited for.
+        self.send_due();
+        while !self.shows
+            && let Some(id) = self.ledger.awaits_one(number)
+        {
+            // Before anything is received: mostly nothing has come yet, and to find that out costs more than the first polls.
+            self.wait_for_news(Duration::MAX)?;
+            if let Some(found) = pump::frame_alone(&self.ledger, &mut self.rx, id) {
+                return Ok(Some(found));
+            }
+            self.progress_for(Some(number));
+        }
+        Ok(None)
+    }
+
+    #[inline]
+    fn reply_was_taken(&mut self, number: u64) {
+        self.rx.half.hot.release();
+        self.ledger.answered_and_taken(number);
+        self.act();
+    }
+
+    #[inline(never)]
+    fn outcome_kept(&mut self, number: u64) -> CallResult<Reply> {
         loop {
             if let Err(error) = self.wait(number, None) {
                 return Err(self.give_up(number, error));

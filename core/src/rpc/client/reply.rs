@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::facts::RPC_WINDOW_DEFAULT;
+use crate::facts::{RPC_HEADER, RPC_WINDOW_DEFAULT};
 use crate::rpc::{CallError, CallResult};
 use crate::{Error, ErrorKind};
 
@@ -62,25 +62,65 @@ impl<'a> CallOptions<'a> {
 pub struct Reply(Data);
 
 /// Bytes of a short reply: so many that a reply takes 64 bytes.
-const SHORT: usize = 48;
+pub(super) const SHORT: usize = 48;
+
+/// What the processor moves at once. A load of bytes that several stores have just written waits until all earlier stores have left
+/// the processor; one that lies within one store does not (docs/adr/0031).
+#[cfg(target_arch = "x86_64")]
+type Chunk = std::arch::x86_64::__m128i;
+#[cfg(not(target_arch = "x86_64"))]
+type Chunk = u128;
+
+const CHUNK: usize = size_of::<Chunk>();
 
 /// Metadata, then the body. Lengths are below 2^31, as every payload's is.
 #[derive(Clone)]
 enum Data {
-    Short(Short),
+    Short { len: u32, meta_len: u32, bytes: ShortBytes },
     Long { data: Vec<u8>, meta_len: usize },
 }
 
-/// In this order, so that the bytes begin at a multiple of 16: the processor can forward what is copied there to what moves them.
-#[derive(Clone)]
-#[repr(C, align(8))]
-struct Short {
-    len: u32,
-    meta_len: u32,
-    bytes: [u8; SHORT],
+const _: () = assert!(size_of::<Reply>() == 64 && CHUNK == RPC_HEADER);
+
+/// Bytes of a short reply.
+#[derive(Clone, Copy)]
+pub(super) struct ShortBytes([Chunk; SHORT / CHUNK]);
+
+impl ShortBytes {
+    /// The `len` bytes of a body in a frame, each read once.
+    ///
+    /// # Safety
+    /// `body` is a multiple of 16, and readable up to the next multiple of 16 after its end, as a frame's payload is; another process
+    /// may write there meanwhile.
+    #[inline(always)]
+    pub(super) unsafe fn in_frame(body: *const u8, len: usize) -> Self {
+        debug_assert!(len <= SHORT && body.addr().is_multiple_of(CHUNK));
+        let body = body.cast::<Chunk>();
+        let chunk = |at: usize| {
+            if at * CHUNK < len {
+                // SAFETY: it begins before the end, so the caller vouches for all of it; any bytes are a `Chunk`.
+                unsafe { body.add(at).read() }
+            } else {
+                ZERO.0[0]
+            }
+        };
+        Self([chunk(0), chunk(1), chunk(2)])
+    }
+
+    #[inline]
+    fn as_bytes(&self) -> &[u8; SHORT] {
+        // SAFETY: the same memory; every byte of it is initialised.
+        unsafe { &*self.0.as_ptr().cast() }
+    }
+
+    #[inline]
+    fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
 }
 
-const _: () = assert!(size_of::<Reply>() == 64);
+// SAFETY: any bytes are a `Chunk`, and zeros too.
+const ZERO: ShortBytes = ShortBytes(unsafe { std::mem::zeroed() });
 
 /// What a server replied, where it wrote it: in the ring, or where a reply that came early is kept. For
 /// [`Client::call_in_place`](super::Client::call_in_place).
@@ -139,7 +179,7 @@ impl Reply {
             // SAFETY: passed on.
             return unsafe { Self::copy_long(meta, meta_len, body, body_len) };
         }
-        let mut bytes = [0; SHORT];
+        let mut bytes = ZERO;
         // SAFETY: there is room for both, and `bytes` is this function's own; the rest is the caller's.
         unsafe {
             if meta_len != 0 {
@@ -147,7 +187,14 @@ impl Reply {
             }
             bytes.as_mut_ptr().add(meta_len).copy_from_nonoverlapping(body, body_len);
         }
-        Self(Data::Short(Short { len: len as u32, meta_len: meta_len as u32, bytes }))
+        Self(Data::Short { len: len as u32, meta_len: meta_len as u32, bytes })
+    }
+
+    /// A body of `len` bytes without metadata.
+    #[inline(always)]
+    pub(super) fn short(bytes: ShortBytes, len: usize) -> Self {
+        debug_assert!(len <= SHORT);
+        Self(Data::Short { len: len as u32, meta_len: 0, bytes })
     }
 
     /// [`copy`](Self::copy) for the bindings: not part of the stable API.
@@ -178,7 +225,7 @@ impl Reply {
     #[inline]
     pub fn body(&self) -> &[u8] {
         match &self.0 {
-            Data::Short(Short { len, meta_len, bytes }) => &bytes[*meta_len as usize..*len as usize],
+            Data::Short { len, meta_len, bytes } => &bytes.as_bytes()[*meta_len as usize..*len as usize],
             Data::Long { data, meta_len } => &data[*meta_len..],
         }
     }
@@ -187,7 +234,7 @@ impl Reply {
     #[inline]
     pub fn meta(&self) -> &[u8] {
         match &self.0 {
-            Data::Short(Short { meta_len, bytes, .. }) => &bytes[..*meta_len as usize],
+            Data::Short { meta_len, bytes, .. } => &bytes.as_bytes()[..*meta_len as usize],
             Data::Long { data, meta_len } => &data[..*meta_len],
         }
     }
@@ -195,7 +242,7 @@ impl Reply {
     /// The reply's bytes, without a copy where there is no metadata and it is not short.
     pub fn into_body(self) -> Vec<u8> {
         match self.0 {
-            Data::Short(_) => self.body().to_vec(),
+            Data::Short { .. } => self.body().to_vec(),
             Data::Long { mut data, meta_len } => {
                 data.drain(..meta_len);
                 data
@@ -207,7 +254,7 @@ impl Reply {
 impl Default for Reply {
     /// An empty one.
     fn default() -> Self {
-        Self(Data::Short(Short { len: 0, meta_len: 0, bytes: [0; SHORT] }))
+        Self::short(ZERO, 0)
     }
 }
 

@@ -236,7 +236,9 @@ impl Connection {
                 state: None,
                 output: Output::in_place(&mut self.sender, self.ledger.must_park(), self.ledger.longest_parked()),
             };
-            let reply = match in_time(guarded(|| run(&mut request)), deadline) {
+            let ran = guarded(|| run(&mut request));
+            let reply = match ran {
+                _ if is_over(deadline) => Reply::of(Status::Cancelled),
                 Err(instead) => instead,
                 Ok(Ok(())) if request.output.publish(id)? => {
                     self.ledger.published();
@@ -277,7 +279,8 @@ impl Connection {
         match handler {
             Handler::Inline(run) => {
                 let mut request = request(Output::copied(self.sender.max_message_len()));
-                let reply = match in_time(guarded(|| run(&mut request)), deadline) {
+                let reply = match guarded(|| run(&mut request)) {
+                    _ if is_over(deadline) => Reply::of(Status::Cancelled),
                     Err(instead) => instead,
                     Ok(outcome) => request.output.into_reply(outcome),
                 };
@@ -623,10 +626,10 @@ impl Connection {
     }
 }
 
-/// What an inline handler gave; `Err`: the final REPLY that takes its place, because it panicked or its time was over when it returned.
+/// Whether a call's time was over when its inline handler returned: then its final REPLY says so, whatever the handler gave.
 #[inline]
-fn in_time<T>(ran: Result<T, Reply>, deadline: Option<Instant>) -> Result<T, Reply> {
-    if deadline.is_some_and(|at| at <= Instant::now()) { Err(Reply::of(Status::Cancelled)) } else { ran }
+fn is_over(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|at| at <= Instant::now())
 }
 
 /// Whether a reply can be sent at all.
