@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { Reply, RpcClient, RpcServer } from '../index.mjs';
-import { connected, ECHO, FAILS, failed, HELD, number, SIZED, STREAM, text, word } from './calling.mjs';
+import { connected, ECHO, FAILS, failed, HELD, number, outlasts, SIZED, STREAM, text, word } from './calling.mjs';
 import { execPath, programArgs, runtime } from './runtimes.mjs';
 import { code, eventually, LONG, Peer, Process, program, scene, turn } from './scene.mjs';
 
@@ -193,10 +193,16 @@ scene('client and server in one event loop', async ({ path, own }) => {
   assert.equal(next, 500);
   const controller = new AbortController();
   const never = assert.rejects(client.call('Never', '', { signal: controller.signal }), /given up/);
-  await assert.rejects(client.call('Never', '', { timeout: 20 }), failed('TIMED_OUT', { mayHaveRun: true }));
+  // A busy machine may need more than the first limits to begin it: then it was not run.
+  let late;
+  for (let timeout = 20; signals.length < 2; timeout *= 2) {
+    late = await client.call('Never', '', { timeout }).catch((error) => error);
+    assert.ok(timeout < LONG);
+  }
+  failed('TIMED_OUT', { mayHaveRun: true })(late);
   controller.abort(new Error('given up'));
   await never;
-  await eventually('both handlers know', () => signals.length === 2 && signals.every(({ aborted }) => aborted));
+  await eventually('both handlers know', () => signals.length >= 2 && signals.every(({ aborted }) => aborted));
   await server.shutdown();
   await run;
   await assert.rejects(client.call('Echo'), failed('CLOSED', { mayHaveRun: false }));
@@ -244,10 +250,8 @@ scene('a call that blocks, beside others that do not', async (scene) => {
   for await (const element of stream) assert.equal(number(element), next++);
   assert.equal(next, 5);
   assert.equal(client.callSync(SIZED, word(200_000), { allowMainThread }).body.length, 200_000);
-  assert.throws(
-    () => client.callSync(HELD, '', { allowMainThread, timeout: 20 }),
-    failed('TIMED_OUT', { mayHaveRun: true }),
-  );
+  const late = await outlasts(client, server, 1, (timeout) => client.callSync(HELD, '', { allowMainThread, timeout }));
+  failed('TIMED_OUT', { mayHaveRun: true })(late);
   assert.throws(
     () => client.callSync(FAILS, 'x', { allowMainThread }),
     failed('APPLICATION', { mayHaveRun: true, status: 'Application' }),

@@ -109,10 +109,15 @@ scene('time limits: the signal aborts without traffic, and what is late is not b
     });
   });
   const peer = await client(scene);
-  await peer.does('call start 1 1 0 60', 'started');
+  // A busy machine may need more than the first limits to begin it: then it is not begun.
+  let first;
+  for (let limit = 60; seen.length === 0; limit *= 2) {
+    ({ first } = await peer.ask(`call start 1 1 0 ${limit}`));
+    for (const from = performance.now(); seen.length === 0 && performance.now() - from < limit; ) await sleep(1);
+  }
   await aborted.opened;
   assert.deepEqual([seen[0].cancelled, seen[0].remaining], [true, 0]);
-  await peer.does('call wait 0', 'failed', { may_have_run: 'true' });
+  await peer.does(`call wait ${first}`, 'failed', { may_have_run: 'true' });
 });
 
 scene('what has waited behind a slow handler for longer than its time is not begun', async (scene) => {
@@ -239,38 +244,42 @@ scene('a shutdown waits for what runs, and takes nothing new', async (scene) => 
 });
 
 scene('a shutdown whose time is over cancels, and does not wait for what goes on', async (scene) => {
-  /** @type {RpcRequest[]} */ const seen = [];
-  let finished = 0;
-  const [server, run] = await serving(scene, (server) => {
-    server.method(1, async (request) => {
-      seen.push(request);
-      await new Promise((resolve) => request.signal.addEventListener('abort', resolve));
-      return 'ended';
+  // What is cancelled has 100 ms to end: a busy machine may need more, and then its client is left as by a server that died.
+  for (let status = 'PeerDead', attempt = 0; status === 'PeerDead'; attempt++) {
+    /** @type {RpcRequest[]} */ const seen = [];
+    let finished = 0;
+    const [server, run] = await serving(scene, (server) => {
+      server.method(1, async (request) => {
+        seen.push(request);
+        await new Promise((resolve) => request.signal.addEventListener('abort', resolve));
+        return 'ended';
+      });
+      server.method(2, (request) => {
+        seen.push(request);
+        return new Promise(() => {});
+      });
+      server.stream(3, async function* (request) {
+        seen.push(request);
+        try {
+          for (;;) yield 'x';
+        } finally {
+          finished++;
+        }
+      });
     });
-    server.method(2, (request) => {
-      seen.push(request);
-      return new Promise(() => {});
-    });
-    server.stream(3, async function* (request) {
-      seen.push(request);
-      try {
-        for (;;) yield 'x';
-      } finally {
-        finished++;
-      }
-    });
-  });
-  const [peer, stuck] = [await client(scene), await client(scene)];
-  await peer.does('call start 1 1 0 0', 'started');
-  await peer.does('call stream 3 - 1 0', 'started');
-  await stuck.does('call start 1 2 0 0', 'started');
-  await eventually('all have begun', () => seen.length === 3);
-  await server.shutdown(20);
-  await run;
-  assert.ok(seen.every((request) => request.cancelled && request.signal.aborted));
-  assert.equal(finished, 1);
-  await peer.does('call wait 0', 'failed', { status: 'Cancelled' });
-  await stuck.does('call wait 0', 'failed', { status: 'PeerDead', may_have_run: 'true' });
+    const [peer, stuck] = [await client(scene), await client(scene)];
+    await peer.does('call start 1 1 0 0', 'started');
+    await peer.does('call stream 3 - 1 0', 'started');
+    await stuck.does('call start 1 2 0 0', 'started');
+    await eventually('all have begun', () => seen.length === 3);
+    await server.shutdown(20);
+    await run;
+    assert.ok(seen.every((request) => request.cancelled && request.signal.aborted));
+    ({ status } = await peer.ask('call wait 0'));
+    await stuck.does('call wait 0', 'failed', { status: 'PeerDead', may_have_run: 'true' });
+    if (status === 'Cancelled') assert.equal(finished, 1);
+    else assert.ok(status === 'PeerDead' && attempt < 100, status);
+  }
 });
 
 scene('closing ends everything at once, also from a handler', async (scene) => {

@@ -188,12 +188,17 @@ def test_letting_go_of_a_call_cancels_it() -> None:
 
 def test_a_time_limit_ends_a_call_on_both_sides() -> None:
     with store() as (kept, client):
-        with pytest.raises(CallError) as late:
-            client.call(5, timeout=0.02)
+        limit, begun = 0.01, False
+        # A busy machine may need more than the first limits to begin it: then it is not run.
+        while not begun:
+            limit *= 2
+            assert limit < LONG
+            with pytest.raises(CallError) as late:
+                client.call(5, timeout=limit)
+            # Its handler sees that, and ends.
+            wait_until(lambda: client.in_flight == 0)
+            begun = kept.begun.acquire(blocking=False)
         assert is_late(late.value)
-        kept.wait_begun()
-        # Its handler sees that, and ends.
-        wait_until(lambda: client.in_flight == 0)
         with pytest.raises(ramway.TimedOutError) as never:
             client.call(6, timeout=0)
         assert isinstance(never.value, CallError) and isinstance(never.value, TimeoutError)
@@ -289,7 +294,8 @@ def test_a_thread_whose_reply_has_come_has_another_one_wait_for_all() -> None:
         for thread in late:
             with pytest.raises(CallError) as ended:
                 thread.result()
-            assert is_late(ended.value)
+            # A busy machine may not begin it in time.
+            assert isinstance(ended.value, ramway.TimedOutError) or is_late(ended.value)
         kept.gate.set()
         assert [thread.result() for thread in threads] == [b"0", b"1", b"2", b"3"]
 
