@@ -37,6 +37,8 @@ enum Over {
     Topic,
     /// The leading side calls a method of the following one's server.
     Calls,
+    /// The same of a method whose handler runs where requests are read.
+    InlineCalls,
     /// The same by calls that are awaited, and a handler that is a coroutine or a task.
     AwaitedCalls,
 }
@@ -64,6 +66,11 @@ const fn latest(follow: &'static str, name: &'static str, what: &'static str) ->
 /// Calls of a server of the same language, which replies with what it was sent.
 const fn calls(language: &'static str, name: &'static str, what: &'static str) -> Row {
     Row { over: Over::Calls, ..ring(language, language, name, what, asks) }
+}
+
+/// The same, of a handler that the server runs where it reads the request.
+const fn inline(language: &'static str, name: &'static str, what: &'static str) -> Row {
+    Row { over: Over::InlineCalls, ..calls(language, name, what) }
 }
 
 /// The same, awaited.
@@ -187,6 +194,7 @@ const ROWS: &[Row] = &[
     calls("go", "rpc-go", "client.Call, and a handler of the server's pool"),
     calls("java", "rpc-java", "client.call, and a handler of the server's own threads"),
     calls("csharp", "rpc-csharp", "client.Call, and a handler of the thread pool"),
+    inline("csharp", "rpc-inline-csharp", "client.Call, and an InlineMethod, which the thread that reads the request runs"),
     awaits("csharp", "rpc-async-csharp", "await client.CallAsync, and a handler that is a task"),
 ];
 
@@ -255,7 +263,7 @@ pub(crate) fn rows(agents: &Agents) -> Result<Vec<About>> {
             runtimes.insert(language, about.get("text").unwrap_or_default().to_owned());
         }
         // A reply is a copy of its own.
-        let copied = matches!(row.over, Over::Calls | Over::AwaitedCalls);
+        let copied = matches!(row.over, Over::Calls | Over::InlineCalls | Over::AwaitedCalls);
         rows.push(About::new(row.name, row.kind, copied, &format!("{}: {}", runtimes[language], row.what)));
     }
     Ok(rows)
@@ -329,8 +337,12 @@ impl Pair {
             let place = |name| setup.directory.join(name).display().to_string();
             let (there, back) = (place("there"), place("back"));
             let [leads, follows] = match row.over {
-                Over::Calls | Over::AwaitedCalls => {
-                    let (bare, kind) = if row.over == Over::Calls { ("yes", "") } else { ("async", " kind=async") };
+                Over::Calls | Over::InlineCalls | Over::AwaitedCalls => {
+                    let (bare, kind) = match row.over {
+                        Over::InlineCalls => ("inline", ""),
+                        Over::AwaitedCalls => ("async", " kind=async"),
+                        _ => ("yes", ""),
+                    };
                     let (wait, capacity) = (waits(burst.mode), setup.capacity);
                     let serve = format!("open rpc={there} role=server bare={bare} capacity={capacity} wait={wait}");
                     pair.follow.ask(&serve, "attached", deadline())?;

@@ -44,6 +44,7 @@ const ELSEWHERE: [&str; 18] = [
     "rpc-go",
     "rpc-java",
     "rpc-csharp",
+    "rpc-inline-csharp",
     "rpc-async-csharp",
     "rpc-node",
 ];
