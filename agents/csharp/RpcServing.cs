@@ -29,7 +29,7 @@ namespace Ramway.Agents
             server = RpcServer.Bind(name, options);
             if (bare != "")
             {
-                Bare(bare == "async");
+                Bare(bare);
             }
             else
             {
@@ -39,16 +39,21 @@ namespace Ramway.Agents
             Agent.Say($"attached pid={pid} capacity={capacity}");
         }
 
-        /// <summary>What is measured: method 1 alone, and nothing that counts; a function, or with bare=async a task.</summary>
-        private void Bare(bool asynchronous)
+        /// <summary>What is measured: method 1 alone, and nothing that counts; a function, with bare=inline one that runs where
+        /// requests are read, with bare=async a task.</summary>
+        private void Bare(string how)
         {
-            if (asynchronous)
+            if (how == "async")
             {
                 server.Method(1, async request =>
                 {
                     await Task.CompletedTask;
                     return request.Body;
                 });
+            }
+            else if (how == "inline")
+            {
+                server.InlineMethod(1, request => request.Body);
             }
             else
             {

@@ -8,7 +8,7 @@ pub(crate) const CALLERS: &str = "iceoryx2-rpc tachyon-rpc zmq-req tonic-unary";
 /// Calls between two processes of another language, Ramway's and the language's own gRPC.
 pub(crate) const IN_LANGUAGES: &str = "\
     rpc-python rpc-async-python grpc-aio-python grpc-python rpc-go rpc-inline-go grpc-go rpc-java rpc-inline-java grpc-java \
-    rpc-csharp rpc-async-csharp rpc-node grpc-node";
+    rpc-csharp rpc-inline-csharp rpc-async-csharp rpc-node grpc-node";
 /// Who is compared: RPC, and the same messages without calls.
 const CANDIDATES: &str = "rpc rpc-in-place bus uds";
 
@@ -35,7 +35,7 @@ pub(super) fn groups() -> Vec<GroupPlan> {
         within("rpc-in-python", "Python", "rpc-python rpc-async-python grpc-aio-python grpc-python"),
         within("rpc-in-go", "Go", "rpc-go rpc-inline-go grpc-go"),
         within("rpc-in-java", "Java", "rpc-java rpc-inline-java grpc-java"),
-        within("rpc-in-csharp", "C#", "rpc-csharp rpc-async-csharp"),
+        within("rpc-in-csharp", "C#", "rpc-csharp rpc-inline-csharp rpc-async-csharp"),
         within("rpc-in-node", "Node.js", "rpc-node grpc-node"),
     ]
 }

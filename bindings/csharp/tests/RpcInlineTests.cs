@@ -147,7 +147,7 @@ namespace Ramway.Tests
             Check.That(ends.Wait(Wait.Long), "the server does not end");
         }
 
-        /// <summary>What runs where a reply was received, in any of the ways that could keep the thread from receiving the next one.</summary>
+        /// <summary>In any of the ways that could keep the thread from receiving the next reply.</summary>
         [Test(Seconds = 240)]
         internal static async Task WhatFollowsATaskMayBlock()
         {

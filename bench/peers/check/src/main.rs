@@ -45,6 +45,7 @@ const ELSEWHERE: [&str; 19] = [
     "rpc-java",
     "rpc-inline-java",
     "rpc-csharp",
+    "rpc-inline-csharp",
     "rpc-async-csharp",
     "rpc-node",
 ];

@@ -406,8 +406,16 @@ namespace Ramway
         internal const int SpinMin = 32;
         /// <summary>Polls of a receiver before it enters the general wait: more than a round trip takes.</summary>
         internal const int FirstPolls = 32;
-        /// <summary>PAUSEs before the second poll of a wait; there is one between the later ones.</summary>
-        internal const int FirstPause = 3;
+        /// <summary>
+        /// Found by one poll: a receiver that has taken them makes as many PAUSEs before it polls again. To poll at once
+        /// would take the line of tail away from a sender that is writing (decision 23).
+        /// </summary>
+        internal const int BackOffFew = 8;
+        /// <summary>
+        /// Found by one poll: twice as many PAUSEs. None where more than a quarter of the capacity was found: that receiver
+        /// is behind.
+        /// </summary>
+        internal const int BackOffMany = 32;
         /// <summary>
         /// Polls of a side that never sleeps between two checks of the clock, the deadline and the peer: 50 µs.
         /// </summary>

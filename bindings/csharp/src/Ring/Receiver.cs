@@ -42,6 +42,9 @@ namespace Ramway
             internal MessageStamp Stamp;
         }
 
+        /// <summary>Bytes that the last poll found; 0 once they were waited for.</summary>
+        private ulong burst;
+
         // head is where the next frame begins; from released, which the shared word holds, to head is out.
         // Invariant: released <= head <= tail and tail - released <= capacity, wrapping.
         private protected ulong head, released;
@@ -440,12 +443,31 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.NoInlining)]
         private bool Poll()
         {
+            for (int pauses = BackOff(); pauses > 0; pauses--)
+            {
+                Sys.Cpu.Pause();
+            }
             ulong now = Volatile.Read(ref *tailWord);
             if (now == tail && (wait.FirstPolls == 0 || !Waiter.Changes(tailWord, tail, wait.FirstPolls)))
             {
                 return false;
             }
             return CheckTail();
+        }
+
+        /// <summary>
+        /// How many pauses to make before the ring, which is empty by what was seen last, is polled: some where messages come densely, so
+        /// that the sender can write some before its line is taken away. One message at a time is polled for at once.
+        /// </summary>
+        private int BackOff()
+        {
+            ulong found = burst, size = (frameExtra + (uint)frames[0].Length) & ~alignMask;
+            burst = 0;
+            if (found < Facts.BackOffFew * size || found > capacity / 4 || wait.FirstPolls == 0)
+            {
+                return 0;
+            }
+            return found < Facts.BackOffMany * size ? Facts.BackOffFew : 2 * Facts.BackOffFew;
         }
 
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
@@ -470,6 +492,7 @@ namespace Ramway
                 return false;
             }
             tail = now;
+            burst = moved;
             return true;
         }
 

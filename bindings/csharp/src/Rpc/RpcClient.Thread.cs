@@ -26,7 +26,7 @@ namespace Ramway
         /// <summary>How often it was away, and what the timer has seen of that.</summary>
         private long trips, tripsSeen;
         private bool ticking;
-        /// <summary>So many tasks are completed by the pool before it does so again; so many it is next time that it was replaced.</summary>
+        /// <summary>So many tasks go to the pool before it does so again; so many will, the next time that it is replaced.</summary>
         private long stays, staysNext = FirstStay;
         private Timer? timer;
 

@@ -26,7 +26,8 @@ namespace Ramway
     /// failed call can be made again.</para>
     /// <para>Blocking calls need no thread beside their own: one of those that wait receives for all. The first asynchronous call starts a
     /// background thread that receives from then on, also for the blocking calls, which then take two wake-ups in place of one.
-    /// What completes a task never runs on that thread.</para>
+    /// A task that waits alone is completed on that thread, and what follows it runs there: it may block, then another thread receives.
+    /// Where several wait, and where a call is cancelled, what follows runs in the thread pool.</para>
     /// <code>
     /// using var client = RpcClient.Connect("store");
     /// RpcReply reply = client.Call(Rpc.MethodId("Store.Get"), key);

@@ -66,18 +66,6 @@ namespace Ramway.Sys
             Once();
         }
 
-        /// <summary>
-        /// Several of them, for between the first poll and the second: to poll again at once takes the line away from a peer that
-        /// is about to write it.
-        /// </summary>
-        internal static void Pauses()
-        {
-            for (int i = 0; i < Facts.FirstPause; i++)
-            {
-                Pause();
-            }
-        }
-
         /// <summary>Asks for a line that is going to be read, which may be anything that is mapped.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         internal static unsafe void ReadAhead(byte* at)

@@ -88,7 +88,6 @@ namespace Ramway
         /// <summary>Polls a word this many times; true as soon as it differs from what was seen. Acquire.</summary>
         internal static bool Changes(ulong* word, ulong seen, int polls)
         {
-            Cpu.Pauses();
             for (; ; polls--)
             {
                 if (Volatile.Read(ref *word) != seen)
