@@ -12,8 +12,12 @@ pub(super) fn bars(run: &Run<'_>) -> Vec<Bar> {
         run.time("RPC in Python: an awaited call, 32 B", "rpc-in-python", "rpc-async-python", "grpc-aio-python", 0.2),
         run.time("RPC in Go: a call, 32 B", "rpc-in-go", "rpc-go", "grpc-go", 0.1),
         run.time("RPC in Java: a call, 32 B", "rpc-in-java", "rpc-java", "grpc-java", 0.1),
-        run.below("RPC in Java: a call of an inline handler, 32 B", "rpc-in-java", "rpc-inline-java", "≤ 10 µs", |figures| {
-            (format!("{:.1} µs", figures.ns.p50 / 1e3), figures.ns.p50 <= 1e4)
-        }),
+        run.below(
+            "RPC in Java: a call of an inline handler, 32 B",
+            "rpc-in-java",
+            "rpc-inline-java",
+            "≤ 10 µs",
+            |figures| (format!("{:.1} µs", figures.ns.p50 / 1e3), figures.ns.p50 <= 1e4),
+        ),
     ]
 }
