@@ -49,8 +49,10 @@ grpc-node:grpc:@grpc/grpc-js:gRPC on a Unix socket'
 # The same for Java: module of bench/peers/java, property with the version in pom.xml there. `java` means all of them,
 # ring-java and ring-rust-kotlin.
 java_peers='aeron-java:aeron:aeron.version:Aeron over aeron:ipc
+aeron-tuned-java:aeron:aeron.version:Aeron over aeron:ipc, without bounds checks
 chronicle-java:chronicle:chronicle.version:Chronicle Queue in a directory in memory
 agrona-java:agrona:agrona.version:a OneToOneRingBuffer of Agrona'"'"'s over a mapped file
+agrona-tuned-java:agrona:agrona.version:the same without bounds checks
 grpc-java:grpc:grpc.version:gRPC on a Unix socket'
 
 # The same for Go: module of go.mod in bench/peers/go, whose program measures all of them. `go` means all of them, and rpc-go.
@@ -277,7 +279,7 @@ java_environment() {
 }
 
 # What the libraries ask for: each says so in its own documentation.
-java_options() { # MODULE
+java_options() { # MODULE NAME
     common='-XX:+UseSerialGC -Xms256m -Xmx512m --enable-native-access=ALL-UNNAMED'
     # Agrona and Chronicle take memory by sun.misc.Unsafe, against which later virtual machines warn, and then refuse it.
     unsafe=
@@ -286,7 +288,9 @@ java_options() { # MODULE
     fi
     case $1 in
     aeron | agrona)
-        echo "$common $unsafe --add-opens=java.base/jdk.internal.misc=ALL-UNNAMED -Dagrona.disable.bounds.checks=true"
+        tuned=
+        case $2 in *-tuned-*) tuned=-Dagrona.disable.bounds.checks=true ;; esac
+        echo "$common $unsafe --add-opens=java.base/jdk.internal.misc=ALL-UNNAMED $tuned"
         ;;
     chronicle)
         # It would report to its makers that it runs.
@@ -304,9 +308,9 @@ java_options() { # MODULE
 }
 
 # What starts the worker of a module, as words.
-java_command() { # MODULE
+java_command() { # MODULE NAME
     echo "$java"
-    java_options "$1"
+    java_options "$1" "$2"
     printf '%s\n' -cp "$java_build/bench-$1/bench-$1-0.1.0.jar:$java_build/bench-$1/lib/*" dev.ramway.bench.Main \
         "dev.ramway.bench.$1.Peers"
 }
@@ -316,9 +320,9 @@ install_java() { # MODULE
         -Dmaven.test.skip=true -Dbench.build="$java_build" -Dramway.build="$java_build/ramway" package
 }
 
-try_java() { # MODULE
+try_java() { # MODULE NAME
     # shellcheck disable=SC2046
-    run_logged "worker $1 in Java" env RAMWAY_BENCH_WORKER='{"list": null}' $(java_command "$1")
+    run_logged "worker $1 in Java" env RAMWAY_BENCH_WORKER='{"list": null}' $(java_command "$1" "$2")
 }
 
 build_java_peer() { # NAME MODULE PROPERTY WHAT
@@ -329,11 +333,11 @@ build_java_peer() { # NAME MODULE PROPERTY WHAT
     command=null failure=null
     if [ -n "$no_java" ]; then
         failure=$(quoted "$no_java")
-    elif ! install_java "$2" || ! try_java "$2"; then
+    elif ! install_java "$2" || ! try_java "$2" "$1"; then
         why=$(last_error)
         failure=$(quoted "did not build: ${why:-$(tail -n 1 "$log")}")
     else
-        command="[$(words "$(java_command "$2")")]"
+        command="[$(words "$(java_command "$2" "$1")")]"
     fi
     outcome "$2 $version"
     manifest "$1" "$version" "$4" "$command" "$failure"

@@ -27,6 +27,8 @@ struct Row {
     over: Over,
     what: &'static str,
     can: fn(&Burst) -> bool,
+    /// What the language's machine is told in front of its other arguments.
+    options: &'static [&'static str],
 }
 
 /// What the two sides have open.
@@ -62,7 +64,7 @@ const fn ring(
     what: &'static str,
     can: fn(&Burst) -> bool,
 ) -> Row {
-    Row { name, kind: Kind::Ramway, lead: Some(lead), follow, over: Over::Rings, what, can }
+    Row { name, kind: Kind::Ramway, lead: Some(lead), follow, over: Over::Rings, what, can, options: &[] }
 }
 
 /// A topic between the two, to one reliable subscriber.
@@ -145,6 +147,12 @@ const ROWS: &[Row] = &[
         "two named rings: reserve, commit, recv; together: commitUnflushed, recvBatch",
         |burst| trips(burst) || streams(burst),
     ),
+    Row {
+        options: &["-Dramway.unguarded=true"],
+        ..ring("java", "java", "ring-unguarded-java", "the same with -Dramway.unguarded=true", |burst| {
+            trips(burst) || streams(burst)
+        })
+    },
     ring("rust", "java", "ring-rust-java", "from a sender in Rust: recv; together: recvBatch", streams),
     ring(
         "java",
@@ -181,6 +189,7 @@ const ROWS: &[Row] = &[
         over: Over::Rings,
         what: "the same Flow over arrays that are there already: no message at all",
         can: |burst| streams(burst) && burst.mode != Mode::Batch,
+        options: &[],
     },
     ring(
         "csharp",
@@ -272,7 +281,7 @@ pub(crate) fn rows(agents: &Agents) -> Result<Vec<About>> {
         // What the row is about is the one that is not Rust.
         let language = row.lead.filter(|&lead| lead != "rust").unwrap_or(row.follow);
         if !runtimes.contains_key(language) {
-            let mut agent = Agent::start(command_of(agents, language)?, |_| {})?;
+            let mut agent = Agent::start(command_of(agents, language, &[])?, |_| {})?;
             let about = agent.ask("about", "about", Instant::now() + Duration::from_secs(20))?;
             runtimes.insert(language, about.get("text").unwrap_or_default().to_owned());
         }
@@ -283,11 +292,11 @@ pub(crate) fn rows(agents: &Agents) -> Result<Vec<About>> {
     Ok(rows)
 }
 
-fn command_of(agents: &Agents, language: &str) -> Result<Command> {
+fn command_of(agents: &Agents, language: &str, options: &[&str]) -> Result<Command> {
     let words = agents.get(language).ok_or_else(|| format!("there is no agent of {language}"))?;
     let [program, arguments @ ..] = words.as_slice() else { return Err("an agent's command is empty".into()) };
     let mut command = Command::new(program);
-    command.args(arguments);
+    command.args(options).args(arguments);
     Ok(command)
 }
 
@@ -330,7 +339,7 @@ struct Pair {
 impl Pair {
     fn start(agents: &Agents, row: &'static Row, setup: &Setup, burst: &Burst) -> Result<Self> {
         let start = |language: &str, cpu| -> Result<Agent> {
-            let mut command = command_of(agents, language)?;
+            let mut command = command_of(agents, language, row.options)?;
             let realtime = setup.realtime;
             let settle = move || machine::settle_child(cpu, realtime);
             // SAFETY: two system calls, async-signal-safe, no allocation.

@@ -10,11 +10,13 @@ pub(super) fn bars(run: &Run<'_>) -> Vec<Bar> {
     let visible = "Java: one way, 32 B, each visible at once";
     vec![
         run.time(spins, trip, java, "ring", 1.2),
-        run.time(spins, trip, java, "aeron-java", 0.7),
+        run.time(spins, trip, java, "aeron-java", 0.9),
+        run.time(&format!("{spins}, unguarded"), trip, "ring-unguarded-java", "aeron-tuned-java", 1.0),
         run.time(spins, trip, java, "chronicle-java", 0.7),
         run.rate(visible, each, java, "ring", 0.6),
-        run.rate(visible, each, java, "agrona-java", 2.0),
+        run.rate(visible, each, java, "agrona-java", 1.5),
         run.rate("Java: one way, 32 B, batched", batch, java, "ring", 0.5),
+        run.rate("Java: one way, 32 B, batched", batch, java, "agrona-java", 2.0),
         run.no_garbage("Java: heap a message", java, &[trip, each, batch]),
         run.rate("Java: a topic, one way, 32 B, each visible at once", each, "topic-java", java, 0.9),
         run.rate("Java: a topic, one way, 32 B, batched", batch, "topic-java", java, 0.9),

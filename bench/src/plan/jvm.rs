@@ -5,14 +5,17 @@ use crate::case::{Mode, Test};
 
 /// Ramway, and what Java has for the purpose.
 pub(crate) const JVM: &str = "\
-    ring-java ring-rust-java ring-java-rust ring-rust-kotlin topic-java topic-rust-kotlin latest-java latest-kotlin \
-    flow-kotlin aeron-java chronicle-java agrona-java";
+    ring-java ring-unguarded-java ring-rust-java ring-java-rust ring-rust-kotlin topic-java topic-rust-kotlin latest-java \
+    latest-kotlin flow-kotlin aeron-java aeron-tuned-java chronicle-java agrona-java agrona-tuned-java";
 
 pub(super) fn groups() -> Vec<GroupPlan> {
     let title = |what: &str| format!("Java: {what}");
     // The ring between two processes of Rust beside them, in the same rounds.
-    let all = "ring ring-java aeron-java chronicle-java agrona-java";
-    let streams = "ring ring-java topic-java ring-rust-java ring-java-rust aeron-java chronicle-java agrona-java";
+    let all = "\
+        ring ring-java ring-unguarded-java aeron-java aeron-tuned-java chronicle-java agrona-java agrona-tuned-java";
+    let streams = "\
+        ring ring-java ring-unguarded-java topic-java ring-rust-java ring-java-rust aeron-java aeron-tuned-java chronicle-java \
+        agrona-java agrona-tuned-java";
     let each = of(Test::OneWay, Mode::Each, 32);
     vec![
         group("jvm-rtt-spin", &title("round trip, 32 B, both sides polling"), of(Test::Rtt, Mode::Spin, 32))

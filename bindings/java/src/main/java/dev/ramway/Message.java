@@ -66,6 +66,11 @@ public final class Message extends HeldFrames implements AutoCloseable {
         return at + offset;
     }
 
+    /** The same, in what getters access. */
+    private long place(long offset, int size) {
+        return rx.offset(at(offset, size));
+    }
+
     /**
      * {@return what the sender said the payload is, an unsigned number below {@link Ring#RESERVED_TYPE_IDS} for an application's}
      */
@@ -150,7 +155,7 @@ public final class Message extends HeldFrames implements AutoCloseable {
      * @param offset in bytes
      */
     public byte getByte(long offset) {
-        return rx.window.get(JAVA_BYTE, at(offset, 1));
+        return rx.memory().get(JAVA_BYTE, place(offset, 1));
     }
 
     /**
@@ -159,7 +164,7 @@ public final class Message extends HeldFrames implements AutoCloseable {
      * @param offset in bytes
      */
     public short getShort(long offset) {
-        return rx.window.get(JAVA_SHORT_UNALIGNED, at(offset, 2));
+        return rx.memory().get(JAVA_SHORT_UNALIGNED, place(offset, 2));
     }
 
     /**
@@ -168,7 +173,7 @@ public final class Message extends HeldFrames implements AutoCloseable {
      * @param offset in bytes
      */
     public int getInt(long offset) {
-        return rx.window.get(JAVA_INT_UNALIGNED, at(offset, 4));
+        return rx.memory().get(JAVA_INT_UNALIGNED, place(offset, 4));
     }
 
     /**
@@ -177,7 +182,7 @@ public final class Message extends HeldFrames implements AutoCloseable {
      * @param offset in bytes
      */
     public long getLong(long offset) {
-        return rx.window.get(JAVA_LONG_UNALIGNED, at(offset, 8));
+        return rx.memory().get(JAVA_LONG_UNALIGNED, place(offset, 8));
     }
 
     /**
@@ -186,7 +191,7 @@ public final class Message extends HeldFrames implements AutoCloseable {
      * @param offset in bytes
      */
     public float getFloat(long offset) {
-        return rx.window.get(JAVA_FLOAT_UNALIGNED, at(offset, 4));
+        return rx.memory().get(JAVA_FLOAT_UNALIGNED, place(offset, 4));
     }
 
     /**
@@ -195,7 +200,7 @@ public final class Message extends HeldFrames implements AutoCloseable {
      * @param offset in bytes
      */
     public double getDouble(long offset) {
-        return rx.window.get(JAVA_DOUBLE_UNALIGNED, at(offset, 8));
+        return rx.memory().get(JAVA_DOUBLE_UNALIGNED, place(offset, 8));
     }
 
     /**
@@ -206,7 +211,7 @@ public final class Message extends HeldFrames implements AutoCloseable {
      */
     public int copyTo(byte[] target) {
         int n = Math.min(length, target.length);
-        MemorySegment.copy(rx.window, JAVA_BYTE, at(0, 0), target, 0, n);
+        MemorySegment.copy(rx.memory(), JAVA_BYTE, place(0, 0), target, 0, n);
         return n;
     }
 
@@ -221,7 +226,7 @@ public final class Message extends HeldFrames implements AutoCloseable {
     /** A copy of a part. */
     byte[] copyOf(int from, int size) {
         byte[] copy = new byte[size];
-        MemorySegment.copy(rx.window, JAVA_BYTE, at(from, size), copy, 0, size);
+        MemorySegment.copy(rx.memory(), JAVA_BYTE, place(from, size), copy, 0, size);
         return copy;
     }
 

@@ -50,6 +50,11 @@ public final class Slot extends HeldFrames implements AutoCloseable {
         return at + offset;
     }
 
+    /** The same, in what getters access. */
+    private long place(long offset, long size) {
+        return tx.offset(at(offset, size));
+    }
+
     /** {@return how many bytes were reserved} */
     public int length() {
         at(0, 0);
@@ -76,7 +81,7 @@ public final class Slot extends HeldFrames implements AutoCloseable {
      * @param value what
      */
     public void putByte(long offset, byte value) {
-        tx.window.set(JAVA_BYTE, at(offset, 1), value);
+        tx.memory().set(JAVA_BYTE, place(offset, 1), value);
     }
 
     /**
@@ -86,7 +91,7 @@ public final class Slot extends HeldFrames implements AutoCloseable {
      * @param value what
      */
     public void putShort(long offset, short value) {
-        tx.window.set(JAVA_SHORT_UNALIGNED, at(offset, 2), value);
+        tx.memory().set(JAVA_SHORT_UNALIGNED, place(offset, 2), value);
     }
 
     /**
@@ -96,7 +101,7 @@ public final class Slot extends HeldFrames implements AutoCloseable {
      * @param value what
      */
     public void putInt(long offset, int value) {
-        tx.window.set(JAVA_INT_UNALIGNED, at(offset, 4), value);
+        tx.memory().set(JAVA_INT_UNALIGNED, place(offset, 4), value);
     }
 
     /**
@@ -106,7 +111,7 @@ public final class Slot extends HeldFrames implements AutoCloseable {
      * @param value what
      */
     public void putLong(long offset, long value) {
-        tx.window.set(JAVA_LONG_UNALIGNED, at(offset, 8), value);
+        tx.memory().set(JAVA_LONG_UNALIGNED, place(offset, 8), value);
     }
 
     /**
@@ -116,7 +121,7 @@ public final class Slot extends HeldFrames implements AutoCloseable {
      * @param value what
      */
     public void putFloat(long offset, float value) {
-        tx.window.set(JAVA_FLOAT_UNALIGNED, at(offset, 4), value);
+        tx.memory().set(JAVA_FLOAT_UNALIGNED, place(offset, 4), value);
     }
 
     /**
@@ -126,7 +131,7 @@ public final class Slot extends HeldFrames implements AutoCloseable {
      * @param value what
      */
     public void putDouble(long offset, double value) {
-        tx.window.set(JAVA_DOUBLE_UNALIGNED, at(offset, 8), value);
+        tx.memory().set(JAVA_DOUBLE_UNALIGNED, place(offset, 8), value);
     }
 
     /**
@@ -136,7 +141,7 @@ public final class Slot extends HeldFrames implements AutoCloseable {
      * @param data what
      */
     public void put(long offset, byte[] data) {
-        MemorySegment.copy(data, 0, tx.window, JAVA_BYTE, at(offset, data.length), data.length);
+        MemorySegment.copy(data, 0, tx.memory(), JAVA_BYTE, place(offset, data.length), data.length);
     }
 
     /**
@@ -146,7 +151,7 @@ public final class Slot extends HeldFrames implements AutoCloseable {
      * @param data what
      */
     public void put(long offset, MemorySegment data) {
-        MemorySegment.copy(data, 0, tx.window, at(offset, data.byteSize()), data.byteSize());
+        MemorySegment.copy(data, 0, tx.memory(), place(offset, data.byteSize()), data.byteSize());
     }
 
     /**

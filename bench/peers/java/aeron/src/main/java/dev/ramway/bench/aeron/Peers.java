@@ -26,6 +26,8 @@ import org.agrona.concurrent.BackoffIdleStrategy;
  * is not on a message's way, and its own low-latency setting, which polls, would take the processor from one of the two sides.
  */
 public final class Peers {
+    /** Without bounds checks, as Aeron's own benchmarks run. */
+    private static final boolean TUNED = Boolean.getBoolean("agrona.disable.bounds.checks");
     private static final int THERE = 1001;
     private static final int BACK = 1002;
     private static final long WAIT_MAX_NS = TimeUnit.SECONDS.toNanos(20);
@@ -39,7 +41,7 @@ public final class Peers {
     private static final class Ipc implements Mechanism {
         @Override
         public About about() {
-            return new About("aeron-java", "peer", false, "aeron:ipc each way: ExclusivePublication.tryClaim, Image.poll",
+            return new About(TUNED ? "aeron-tuned-java" : "aeron-java", "peer", false, "aeron:ipc each way: ExclusivePublication.tryClaim, Image.poll",
                     About.versionOf(Aeron.class));
         }
 

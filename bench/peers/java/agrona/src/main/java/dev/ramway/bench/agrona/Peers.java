@@ -19,9 +19,12 @@ import org.agrona.concurrent.ringbuffer.RingBufferDescriptor;
 
 /**
  * Agrona's {@code OneToOneRingBuffer} over a file that both processes map, one each way: {@code tryClaim} and
- * {@code commit} (no copy), {@code read}. Bounds checks are off ({@code agrona.disable.bounds.checks}), as its benchmarks have it.
+ * {@code commit} (no copy), {@code read}.
  */
 public final class Peers {
+    /** Without bounds checks, as Agrona's own benchmarks run. */
+    private static final boolean TUNED = Boolean.getBoolean("agrona.disable.bounds.checks");
+
     private Peers() {}
 
     public static List<Mechanism> mechanisms() {
@@ -31,7 +34,7 @@ public final class Peers {
     private static final class Rings implements Mechanism {
         @Override
         public About about() {
-            return new About("agrona-java", "peer", false, "OneToOneRingBuffer over a mapped file each way: tryClaim, commit; read",
+            return new About(TUNED ? "agrona-tuned-java" : "agrona-java", "peer", false, "OneToOneRingBuffer over a mapped file each way: tryClaim, commit; read",
                     About.versionOf(OneToOneRingBuffer.class));
         }
 
