@@ -217,15 +217,16 @@ static inline void ramway_inline_want_to_write(const uint8_t *address) {
 #endif
 }
 
-/* Asks for what will be written a few messages after this payload: the other processor has those lines, and a sender that
- * only stores waits for as many of them at a time as its store buffer holds. */
-static inline void ramway_inline_ask_ahead(const uint8_t *payload, size_t len) {
-    ramway_inline_want_to_write(payload + 256);
+/* Asks for what will be written a few messages later, after a message of `len` bytes was published; `next` is where the next
+ * payload will begin. The other processor has those lines, and a sender that only stores waits for as many of them at a time
+ * as its store buffer holds. */
+static inline void ramway_inline_ask_ahead(const uint8_t *next, size_t len) {
     if (len > 64) {
-        ramway_inline_want_to_write(payload + 320);
-        ramway_inline_want_to_write(payload + 384);
-        ramway_inline_want_to_write(payload + 448);
+        ramway_inline_want_to_write(next);
+        ramway_inline_want_to_write(next + 64);
+        ramway_inline_want_to_write(next + 128);
     }
+    ramway_inline_want_to_write(next + 192);
 }
 
 /* Where a payload of `len` bytes goes; NULL if the library is to be asked. Nothing has changed. */
@@ -235,9 +236,7 @@ static inline uint8_t *ramway_inline_room(struct ramway_producer *hot, size_t le
                       __atomic_load_n(&hot->block->consumer.flags, __ATOMIC_RELAXED) == hot->peer_flags) &&
         RAMWAY_LIKELY(ramway_inline_frame_size(len, hot->align) <= hot->capacity - (hot->tail - hot->head))) {
         /* The mirrored mapping: a frame that begins below `capacity` is contiguous. */
-        uint8_t *to = hot->data + (hot->tail & (hot->capacity - 1)) + RAMWAY_FRAME_HEADER;
-        ramway_inline_ask_ahead(to, len);
-        return to;
+        return hot->data + (hot->tail & (hot->capacity - 1)) + RAMWAY_FRAME_HEADER;
     }
     return NULL;
 }
@@ -295,6 +294,7 @@ static inline ramway_status ramway_inline_publish(ramway_sender *sender, struct 
 static inline ramway_status ramway_inline_frame(ramway_sender *sender, struct ramway_producer *hot, uint8_t *to,
                                                 size_t len, uint32_t type_id, uint64_t tag, int flush) {
     uint64_t word = (uint64_t)len | (uint64_t)type_id << 32;
+    ramway_status status = RAMWAY_OK;
     /* Plain stores: nobody reads them before `tail` is published with release. */
     memcpy(to - RAMWAY_FRAME_HEADER, &word, sizeof word);
     memcpy(to - sizeof tag, &tag, sizeof tag);
@@ -303,16 +303,18 @@ static inline ramway_status ramway_inline_frame(ramway_sender *sender, struct ra
             hot->unflushed = RAMWAY_ALL_FLUSHED;
         }
         hot->tail += ramway_inline_frame_size(len, hot->align);
-        return ramway_inline_publish(sender, hot, tag);
+        status = ramway_inline_publish(sender, hot, tag);
+    } else {
+        if (RAMWAY_UNLIKELY(hot->unflushed == RAMWAY_ALL_FLUSHED)) {
+            hot->unflushed = hot->tail;
+        }
+        if (hot->tag != tag) {
+            hot->tag = tag;
+        }
+        hot->tail += ramway_inline_frame_size(len, hot->align);
     }
-    if (RAMWAY_UNLIKELY(hot->unflushed == RAMWAY_ALL_FLUSHED)) {
-        hot->unflushed = hot->tail;
-    }
-    if (hot->tag != tag) {
-        hot->tag = tag;
-    }
-    hot->tail += ramway_inline_frame_size(len, hot->align);
-    return RAMWAY_OK;
+    ramway_inline_ask_ahead(hot->data + (hot->tail & (hot->capacity - 1)) + RAMWAY_FRAME_HEADER, len);
+    return status;
 }
 
 /* Whether the first `len` bytes of the open slot can be made a message; if not, the library says why. */

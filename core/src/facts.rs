@@ -233,8 +233,6 @@ pub const SPIN_MAX: u32 = 3000;
 pub const SPIN_MIN: u32 = 32;
 /// Polls of a receiver before it enters the general wait: more than a round trip takes.
 pub const FIRST_POLLS: u32 = 32;
-/// PAUSEs before the second poll of a wait; there is one between the later ones.
-pub const FIRST_PAUSE: u32 = 3;
 /// Polls of a receiver in Python before it gives the interpreter lock up: 2 µs, less than giving it up and taking it
 /// back costs.
 pub const INTERPRETER_POLLS: u32 = 80;

@@ -6,7 +6,7 @@
 //! role's word is in `endpoint/word.rs`, a region's in `region/word.rs`. The one loop that arms, checks again and sleeps
 //! is here, for every word. `core/models` shows that leaving out any one of the steps loses a wake-up.
 
-use crate::facts::{FIRST_PAUSE, POLL_TIME, POLLS_PER_CHECK, SHORT_WAIT, SPIN_MIN};
+use crate::facts::{POLL_TIME, POLLS_PER_CHECK, SHORT_WAIT, SPIN_MIN};
 pub(crate) use crate::facts::{FIRST_POLLS, POLL_INTERVAL, SPIN_MAX};
 use crate::ready::Readiness;
 use crate::sync::{AtomicU32, Ordering, Step, keep, spin_hint};
@@ -74,9 +74,6 @@ impl WaitLimit {
 
 /// A word that is slept on, and how a sleeper says so in it.
 pub trait Word {
-    /// Whether a wait pauses before its first poll: see [`first_pause`].
-    const PAUSES_FIRST: bool = true;
-
     /// Says that somebody sleeps, ordered before every check that follows.
     fn arm(&self) -> Armed;
 
@@ -338,9 +335,9 @@ impl Waiting {
         }
     }
 
-    fn spin<W: Word>(
+    fn spin(
         &mut self,
-        word: &W,
+        word: &impl Word,
         deadline: Deadline,
         ready: &mut impl FnMut() -> Result<bool>,
         ended: &mut impl FnMut(bool) -> Result<()>,
@@ -350,9 +347,6 @@ impl Waiting {
         }
         let alone = clock::cpus_online() == 1;
         if !alone {
-            if W::PAUSES_FIRST {
-                first_pause();
-            }
             let polls = if self.policy == WaitPolicy::Hybrid { self.budget } else { POLLS_PER_CHECK };
             if poll(polls, ready)? {
                 self.budget = (self.budget * 2).min(SPIN_MAX);
@@ -404,15 +398,6 @@ pub(crate) fn take_interrupt(word: &impl Word) -> bool {
         }
         asked
     })
-}
-
-/// Between a poll that found nothing and the next one. To poll again at once takes the line away from a peer that is
-/// about to write it: this pause makes the round trip 0.85 to 0.95 × and one way 0.76 × (docs/adr/0001).
-#[inline(always)]
-pub(crate) fn first_pause() {
-    for _ in 0..FIRST_PAUSE {
-        spin_hint();
-    }
 }
 
 /// Polls up to `polls` times; true as soon as `ready` is.

@@ -190,9 +190,7 @@ static inline uint8_t *ramway_inline_publisher_payload(const struct ramway_topic
 static inline uint8_t *ramway_inline_publisher_room(struct ramway_topic_producer *hot, size_t len) {
     if (RAMWAY_LIKELY(hot != NULL && hot->slot == RAMWAY_NO_SLOT && len <= hot->max_len) &&
         RAMWAY_LIKELY(ramway_inline_topic_frame_size(len, hot->align) <= hot->capacity - (hot->tail - hot->head))) {
-        uint8_t *to = ramway_inline_publisher_payload(hot);
-        ramway_inline_ask_ahead(to, len);
-        return to;
+        return ramway_inline_publisher_payload(hot);
     }
     return NULL;
 }
@@ -250,6 +248,7 @@ static inline ramway_status ramway_inline_publisher_frame(ramway_publisher *publ
     uint64_t seq = hot->seq;
     pair first = {(uint64_t)len | (uint64_t)type_id << 32, tag};
     pair second = {seq, 0};
+    ramway_status status = RAMWAY_OK;
     hot->seq = seq + 1;
     /* Plain stores: nobody reads them before `tail` is published with release. Two of 16 bytes (`to` lies on a multiple of
      * 32): four of 8 cost 20 % of a batched message. */
@@ -261,16 +260,18 @@ static inline ramway_status ramway_inline_publisher_frame(ramway_publisher *publ
             hot->unflushed = RAMWAY_ALL_FLUSHED;
         }
         hot->tail += ramway_inline_topic_frame_size(len, hot->align);
-        return ramway_inline_publisher_publish(publisher, hot);
+        status = ramway_inline_publisher_publish(publisher, hot);
+    } else {
+        if (RAMWAY_UNLIKELY(hot->unflushed == RAMWAY_ALL_FLUSHED)) {
+            hot->unflushed = hot->tail;
+        }
+        if (hot->tag != tag) {
+            hot->tag = tag;
+        }
+        hot->tail += ramway_inline_topic_frame_size(len, hot->align);
     }
-    if (RAMWAY_UNLIKELY(hot->unflushed == RAMWAY_ALL_FLUSHED)) {
-        hot->unflushed = hot->tail;
-    }
-    if (hot->tag != tag) {
-        hot->tag = tag;
-    }
-    hot->tail += ramway_inline_topic_frame_size(len, hot->align);
-    return RAMWAY_OK;
+    ramway_inline_ask_ahead(ramway_inline_publisher_payload(hot), len);
+    return status;
 }
 
 /* Whether the first `len` bytes of the open slot can be made a message; if not, the library says why. */

@@ -50,10 +50,6 @@ pub(crate) struct RegionWord<'a> {
 }
 
 impl Word for RegionWord<'_> {
-    /// A notification is one addition, which takes the line whichever side has it: an early poll does not delay it. With the
-    /// pauses a round trip of notifications took 1.4 times as long.
-    const PAUSES_FIRST: bool = false;
-
     fn arm(&self) -> Armed {
         // Relaxed: the check that follows acquires, and a CAS fails where the count has changed since.
         let mut value = self.word.load(Ordering::Relaxed);

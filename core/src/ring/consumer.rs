@@ -308,11 +308,14 @@ impl<L: Reading> Consumer<L> {
         if self.has_cached_frame() { Ok(true) } else { self.refresh() }
     }
 
-    /// For who polls for an answer: asks for the line where the next frame will begin. It is then on its way together with `tail`'s
-    /// when the frame is there, and not after it. In a stream it would be taken away from the sender that writes it.
+    /// For who polls for an answer: asks for the line where the next frame will begin, and for the one where it will end if it
+    /// takes `size` bytes. They are then on their way together with `tail`'s when the frame is there, and not after it. In a
+    /// stream they would be taken away from the sender that writes them.
     #[inline(always)]
-    pub(crate) fn want_next_frame(&self) {
-        want_to_read(self.data.wrapping_add((self.head & (self.capacity - 1)) as usize));
+    pub(crate) fn want_next_frame(&self, size: u32) {
+        let at = self.data.wrapping_add((self.head & (self.capacity - 1)) as usize);
+        want_to_read(at);
+        want_to_read(at.wrapping_add(size as usize - 1));
     }
 
     /// Reads the shared `tail` again; true if there is more than before.

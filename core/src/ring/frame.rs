@@ -3,20 +3,24 @@
 use crate::layout::FRAME_HEADER;
 use crate::sync::want_to_write;
 
-/// How far before it is written to a line is asked for, in bytes.
-const AHEAD: usize = 256;
+/// How far behind the place of the next payload the line lies that is asked for, in bytes.
+const AHEAD: usize = 192;
 
-/// Asks for a line of what will be written a few messages after this payload, or for four where frames are longer than
-/// a line: the consumer's processor has them, and a sender that only stores waits for as many of them at a time as its
-/// store buffer holds (docs/adr/0018). What of that is still unread is in this processor's cache anyway.
+/// Asks for a line of what will be written a few messages later, or for the first four of the next message where frames are
+/// longer than a line. `next` is where its payload will begin, `len` is the length of the last one. The consumer's processor
+/// has these lines, and a sender that only stores waits for as many of them at a time as its store buffer holds
+/// (docs/adr/0018). What of that is still unread is in this processor's cache anyway.
+///
+/// It is done after a message was published, not before it is written: then nothing that the message needs waits for it, and
+/// in a conversation it is over before the answer is there (docs/adr/0032).
 #[inline(always)]
-pub(super) fn ask_ahead(payload: *mut u8, len: u64) {
-    want_to_write(payload.wrapping_add(AHEAD));
+pub(super) fn ask_ahead(next: *mut u8, len: u64) {
     if len > 64 {
-        want_to_write(payload.wrapping_add(AHEAD + 64));
-        want_to_write(payload.wrapping_add(AHEAD + 128));
-        want_to_write(payload.wrapping_add(AHEAD + 192));
+        want_to_write(next);
+        want_to_write(next.wrapping_add(64));
+        want_to_write(next.wrapping_add(128));
     }
+    want_to_write(next.wrapping_add(AHEAD));
 }
 
 /// Writes a frame's header, which stands before its payload.

@@ -17,6 +17,7 @@ pub mod raw;
 mod receiver;
 mod send_batch;
 mod sender;
+mod sent;
 mod slot;
 mod tensor;
 #[cfg(test)]

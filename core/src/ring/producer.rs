@@ -6,6 +6,7 @@
 use super::frame::{ask_ahead, write_header};
 use super::half::{Half, Positions, Start};
 use super::log::{Ring, Shape};
+use super::sent;
 use crate::endpoint::lines;
 use crate::endpoint::side::Side;
 use crate::endpoint::state::{Rules, State, is_waiting, wake_after_change};
@@ -206,9 +207,7 @@ impl<L: Writing> Producer<L> {
         if size > self.capacity - self.tail.wrapping_sub(self.head) && !self.refresh(size)? {
             return Err(ErrorKind::Full);
         }
-        let to = self.payload();
-        ask_ahead(to, len);
-        Ok(to)
+        Ok(self.payload())
     }
 
     /// Where the payload of the next frame begins.
@@ -282,7 +281,8 @@ impl<L: Writing> Producer<L> {
         if self.slot != NO_SLOT {
             self.slot = NO_SLOT;
         }
-        let tail = self.tail.wrapping_add(L::frame_size(len, self.align));
+        let size = L::frame_size(len, self.align);
+        let tail = self.tail.wrapping_add(size);
         if flush {
             if self.unflushed != ALL_FLUSHED {
                 self.unflushed = ALL_FLUSHED;
@@ -298,6 +298,8 @@ impl<L: Writing> Producer<L> {
             }
             self.tail = tail;
         }
+        sent::committed(size);
+        ask_ahead(self.payload(), len);
         Ok(())
     }
 

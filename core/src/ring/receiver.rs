@@ -1,13 +1,17 @@
 use super::consumer::{Consumer, Frame, Reading};
 use super::half::Half;
 use super::log::{Log, Ring};
-use super::{Batch, Iter, Message};
+use super::{Batch, Iter, Message, sent};
 use crate::endpoint::calls::endpoint_calls;
 use crate::segment::Attachment;
 use crate::sync::spin_hint;
-use crate::wait::{self, Deadline, FIRST_POLLS, WaitLimit, WaitPolicy};
+use crate::wait::{Deadline, FIRST_POLLS, WaitLimit, WaitPolicy};
 use crate::{Error, ErrorKind, Result};
 use std::time::Duration;
+
+/// The longest frame of an answer that is asked for while it is waited for, in bytes: one in two lines. Of longer ones the rest
+/// comes later anyway, and to ask for their beginning made a round trip of 1 KiB longer (docs/adr/0032).
+const ANSWER_AHEAD: u32 = 128;
 
 /// The receiving end of a ring. One per ring, in the whole system; may move between threads, not be shared by them.
 ///
@@ -282,7 +286,7 @@ impl<L: Reading> Half<Consumer<L>> {
         let mut deadline = None;
         loop {
             if !self.hot.has_cached_frame() {
-                self.poll(wait_limit, L::MOVES_ON.then_some(&mut deadline), |_| ())?;
+                self.poll(wait_limit, L::MOVES_ON.then_some(&mut deadline), false)?;
             }
             match self.hot.cached_frame() {
                 Ok(Some(frame)) => return Ok(frame),
@@ -327,13 +331,13 @@ impl<L: Reading> Half<Consumer<L>> {
         wait_limit: WaitLimit,
         deadline: Option<&mut Option<Deadline>>,
     ) -> Result<()> {
-        if self.hot.has_cached_frame() { Ok(()) } else { self.poll(wait_limit, deadline, |_| ()) }
+        if self.hot.has_cached_frame() { Ok(()) } else { self.poll(wait_limit, deadline, false) }
     }
 
-    /// [`wait_for_frame`](Self::wait_for_frame) for an answer: its first polls [ask for the next frame's line](Consumer::want_next_frame).
+    /// [`wait_for_frame`](Self::wait_for_frame) for an answer, whatever this thread has sent last.
     #[inline]
     pub(crate) fn wait_for_answer(&mut self, wait_limit: WaitLimit) -> Result<()> {
-        if self.hot.has_cached_frame() { Ok(()) } else { self.poll(wait_limit, None, Consumer::want_next_frame) }
+        if self.hot.has_cached_frame() { Ok(()) } else { self.poll(wait_limit, None, true) }
     }
 
     /// A frame was gone when it was asked for. `Ok`: the call may look again.
@@ -369,28 +373,33 @@ impl<L: Reading> Half<Consumer<L>> {
         self.wait_for_frame(WaitLimit::None, None)
     }
 
-    /// Gives `Ok` once a frame is there. `deadline` is of a call that may come back here: it is set at the first wait. `missed` is
-    /// run after each of the first polls that found nothing.
+    /// Gives `Ok` once a frame is there. `deadline` is of a call that may come back here: it is set at the first wait.
+    /// Each of the first polls [asks for the next frame's lines](Consumer::want_next_frame) if this is a wait for an `answer`, which
+    /// it is also where this thread has sent something short since it last waited.
     #[inline(always)]
     fn poll(
         &mut self,
         wait_limit: WaitLimit,
         deadline: Option<&mut Option<Deadline>>,
-        missed: impl Fn(&Consumer<L>),
+        answer: bool,
     ) -> Result<()> {
         let mut there = self.hot.refresh();
         if matches!(there, Ok(false)) && wait_limit != WaitLimit::None && self.endpoint.waiting.polls() {
             // The first polls of the wait, here rather than in `recv_slow`: an answer that comes within a microsecond
             // does not pay for getting there and back (a round trip of 1.33 instead of 1.63 × the raw flag's,
             // docs/adr/0016).
-            wait::first_pause();
+            // Bytes to ask for. An answer is taken to be as long as what it answers.
+            let sent = sent::take();
+            let ahead = if sent != 0 && sent <= ANSWER_AHEAD { sent } else { u32::from(answer) };
             let mut polls = FIRST_POLLS;
             while polls != 0 {
                 there = self.hot.refresh();
                 if !matches!(there, Ok(false)) {
                     break;
                 }
-                missed(&self.hot);
+                if ahead != 0 {
+                    self.hot.want_next_frame(ahead);
+                }
                 spin_hint();
                 // Or the loop is unrolled 32 times, 1 KiB at every place where a message is received.
                 polls = std::hint::black_box(polls - 1);

@@ -95,7 +95,6 @@ impl<L: Log> SendBatch<'_, L> {
         }
         // SAFETY: as in `Producer::payload`.
         let to = unsafe { self.data.add((self.tail & self.mask) as usize + L::HEADER as usize) };
-        ask_ahead(to, len as u64);
         // SAFETY: the frame fits between `tail` and `limit`, which is what the consumer has given back; mapped memory
         // is never uninitialised, and these bytes are this side's alone until they are published.
         fill(unsafe { std::slice::from_raw_parts_mut(to, len) });
@@ -103,6 +102,8 @@ impl<L: Log> SendBatch<'_, L> {
         unsafe { L::write_header(&mut self.commit, self.tail, to, len as u64, type_id, tag) };
         self.tail = self.tail.wrapping_add(size);
         self.tag = tag;
+        let next = (self.tail & self.mask) + L::HEADER;
+        ask_ahead(self.data.wrapping_add(next as usize), len as u64);
         Ok(())
     }
 

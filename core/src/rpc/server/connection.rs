@@ -136,7 +136,7 @@ impl Connection {
             if hot.has_frame().unwrap_or(true) {
                 return true;
             }
-            hot.want_next_frame();
+            hot.want_next_frame(1);
         }
         match self.waits_for() {
             Some(len) => !matches!(self.sender.half.hot.try_reserve(len as u64), Err(ErrorKind::Full)),
