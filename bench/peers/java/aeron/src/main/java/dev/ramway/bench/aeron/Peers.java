@@ -41,7 +41,8 @@ public final class Peers {
     private static final class Ipc implements Mechanism {
         @Override
         public About about() {
-            return new About(TUNED ? "aeron-tuned-java" : "aeron-java", "peer", false, "aeron:ipc each way: ExclusivePublication.tryClaim, Image.poll",
+            return new About(TUNED ? "aeron-tuned-java" : "aeron-java", "peer", false,
+                    "aeron:ipc each way: ExclusivePublication.tryClaim, Image.poll",
                     About.versionOf(Aeron.class));
         }
 

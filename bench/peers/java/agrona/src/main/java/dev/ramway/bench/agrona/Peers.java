@@ -34,7 +34,8 @@ public final class Peers {
     private static final class Rings implements Mechanism {
         @Override
         public About about() {
-            return new About(TUNED ? "agrona-tuned-java" : "agrona-java", "peer", false, "OneToOneRingBuffer over a mapped file each way: tryClaim, commit; read",
+            return new About(TUNED ? "agrona-tuned-java" : "agrona-java", "peer", false,
+                    "OneToOneRingBuffer over a mapped file each way: tryClaim, commit; read",
                     About.versionOf(OneToOneRingBuffer.class));
         }
 
