@@ -194,7 +194,11 @@ const ROWS: &[Row] = &[
     calls("go", "rpc-go", "client.Call, and a handler of the server's pool"),
     calls("java", "rpc-java", "client.call, and a handler of the server's own threads"),
     calls("csharp", "rpc-csharp", "client.Call, and a handler of the thread pool"),
-    inline("csharp", "rpc-inline-csharp", "client.Call, and an InlineMethod, which the thread that reads the request runs"),
+    inline(
+        "csharp",
+        "rpc-inline-csharp",
+        "client.Call, and an InlineMethod, which the thread that reads the request runs",
+    ),
     awaits("csharp", "rpc-async-csharp", "await client.CallAsync, and a handler that is a task"),
 ];
 

@@ -11,8 +11,12 @@ pub(super) fn bars(run: &Run<'_>) -> Vec<Bar> {
         run.time(what, "rpc-spin", "rpc", "tonic-unary", 0.05),
         run.time("RPC in Python: an awaited call, 32 B", "rpc-in-python", "rpc-async-python", "grpc-aio-python", 0.2),
         run.time("RPC in Go: a call, 32 B", "rpc-in-go", "rpc-go", "grpc-go", 0.1),
-        run.below("RPC in C#: a call of an inline handler, 32 B", "rpc-in-csharp", "rpc-inline-csharp", "≤ 10 µs", |figures| {
-            (format!("{:.1} µs", figures.ns.p50 / 1e3), figures.ns.p50 <= 1e4)
-        }),
+        run.below(
+            "RPC in C#: a call of an inline handler, 32 B",
+            "rpc-in-csharp",
+            "rpc-inline-csharp",
+            "≤ 10 µs",
+            |figures| (format!("{:.1} µs", figures.ns.p50 / 1e3), figures.ns.p50 <= 1e4),
+        ),
     ]
 }
