@@ -217,7 +217,11 @@ const ROWS: &[Row] = &[
     calls("java", "rpc-java", "client.call, and a handler on a virtual thread"),
     inline("java", "rpc-inline-java", "client.call, and an inlineMethod, which the thread that reads the request runs"),
     calls("csharp", "rpc-csharp", "client.Call, and a handler of the thread pool"),
-    inline("csharp", "rpc-inline-csharp", "client.Call, and an InlineMethod, which the thread that reads the request runs"),
+    inline(
+        "csharp",
+        "rpc-inline-csharp",
+        "client.Call, and an InlineMethod, which the thread that reads the request runs",
+    ),
     awaits("csharp", "rpc-async-csharp", "await client.CallAsync, and a handler that is a task"),
 ];
 

@@ -25,7 +25,10 @@ fn agents_say_what_they_can_measure() {
     };
     let java = ["ring-java", "ring-rust-java", "ring-java-rust", "topic-java", "latest-java"];
     let csharp = ["ring-csharp", "topic-csharp", "latest-csharp"];
-    assert_eq!(names(commands()), [&java[..], &csharp, &["rpc-java", "rpc-csharp", "rpc-inline-csharp", "rpc-async-csharp"]].concat());
+    assert_eq!(
+        names(commands()),
+        [&java[..], &csharp, &["rpc-java", "rpc-csharp", "rpc-inline-csharp", "rpc-async-csharp"]].concat()
+    );
     assert!(agents::rows(&BTreeMap::from([("kotlin".to_owned(), vec!["/nonexistent".into()])])).is_err());
 }
 
