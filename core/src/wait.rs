@@ -6,8 +6,8 @@
 //! role's word is in `endpoint/word.rs`, a region's in `region/word.rs`. The one loop that arms, checks again and sleeps
 //! is here, for every word. `core/models` shows that leaving out any one of the steps loses a wake-up.
 
-use crate::facts::{POLL_TIME, POLLS_PER_CHECK, SHORT_WAIT, SPIN_MIN};
 pub(crate) use crate::facts::{FIRST_POLLS, POLL_INTERVAL, SPIN_MAX};
+use crate::facts::{POLL_TIME, POLLS_PER_CHECK, SHORT_WAIT, SPIN_MIN};
 use crate::ready::Readiness;
 use crate::sync::{AtomicU32, Ordering, Step, keep, spin_hint};
 use crate::sys::clock;

@@ -18,6 +18,8 @@ mod receiver;
 mod send_batch;
 #[path = "../../src/ring/sender.rs"]
 mod sender;
+#[path = "../../src/ring/sent.rs"]
+mod sent;
 #[path = "../../src/ring/slot.rs"]
 mod slot;
 #[path = "../../src/ring/tensor.rs"]

@@ -377,12 +377,7 @@ impl<L: Reading> Half<Consumer<L>> {
     /// Each of the first polls [asks for the next frame's lines](Consumer::want_next_frame) if this is a wait for an `answer`, which
     /// it is also where this thread has sent something short since it last waited.
     #[inline(always)]
-    fn poll(
-        &mut self,
-        wait_limit: WaitLimit,
-        deadline: Option<&mut Option<Deadline>>,
-        answer: bool,
-    ) -> Result<()> {
+    fn poll(&mut self, wait_limit: WaitLimit, deadline: Option<&mut Option<Deadline>>, answer: bool) -> Result<()> {
         let mut there = self.hot.refresh();
         if matches!(there, Ok(false)) && wait_limit != WaitLimit::None && self.endpoint.waiting.polls() {
             // The first polls of the wait, here rather than in `recv_slow`: an answer that comes within a microsecond

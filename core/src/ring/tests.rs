@@ -236,3 +236,15 @@ fn two_threads_that_sleep() {
         }
     });
 }
+
+#[test]
+fn the_first_message_that_a_thread_has_sent_since_it_last_waited_counts() {
+    use super::sent::take;
+    let (mut tx, _rx) = Ring::pair(4096).unwrap();
+    take();
+    tx.send(0, b"one").unwrap();
+    tx.send(0, &[0; 100]).unwrap();
+    assert_eq!((take(), take()), (32, 0));
+    tx.send(0, &[0; 100]).unwrap();
+    assert_eq!(take(), 128);
+}
