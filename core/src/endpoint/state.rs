@@ -114,8 +114,9 @@ impl State {
         self.fences = match (may, fence_free) {
             (false, _) => FOR_GOOD,
             (_, true) => 0,
+            _ if self.fences == 0 => FEW,
             // What is left of them, where they are being counted.
-            _ => if self.fences == 0 { FEW } else { self.fences.min(FEW) },
+            _ => self.fences.min(FEW),
         };
         // Relaxed load: this role is the only writer of its flags.
         let before = mine.load(Ordering::Relaxed);
