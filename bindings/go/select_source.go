@@ -33,8 +33,6 @@ type endSource struct {
 	*endpoint
 	side
 	armed time.Duration
-	// asks: for the membarrier, because a waker leaves its fence out.
-	asks bool
 }
 
 func (e *endSource) handle() *endpoint { return e.endpoint }
@@ -82,15 +80,11 @@ func (e *endSource) arm(n *sleeper) {
 	var expected uint32
 	expected, e.armed = e.words.arm(e.endpoint)
 	n.word(e.wait.notifier.word, expected)
-	e.asks = e.membarrierCapable && e.words.unordered(e.endpoint)
-	n.capable = n.capable || e.asks
+	n.capable = n.capable || e.membarrierCapable
 }
 
 func (e *endSource) longest(ordered bool) time.Duration {
-	if e.membarrierCapable && !e.asks {
-		return e.armed
-	}
-	return e.endpoint.ordered(e.asks && ordered, e.armed)
+	return e.endpoint.ordered(e.membarrierCapable && ordered, e.armed)
 }
 
 func (e *endSource) disarm() {

@@ -338,10 +338,6 @@ func (h *endpoint) sleep(ctx context.Context, done <-chan struct{}, s side) erro
 // gives the value to sleep on, and how long the sleep may last.
 func (h *endpoint) arm() (expected uint32, longest time.Duration) {
 	expected, longest = h.words.arm(h)
-	if !h.words.unordered(h) {
-		// The waker fences, as Ramway's core does for one that sleeps often: docs/ABI.md, section 7.
-		return expected, longest
-	}
 	return expected, h.ordered(h.membarrierCapable && sys.Membarrier(), longest)
 }
 

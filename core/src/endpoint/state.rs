@@ -3,7 +3,7 @@
 use super::word::{AWAKE, wake_if_waiting};
 use crate::layout::{ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, RoleLine};
 use crate::ring::log::Shape;
-use crate::sync::{AtomicU32, Ordering, Step, fence, keep, ordered};
+use crate::sync::{AtomicU32, Ordering, Step, fence, keep};
 use crate::{Error, ErrorKind};
 
 /// Wake-ups in a row after which the peer sleeps often: from then on this side fences, and the peer needs no membarrier. A fence is
@@ -114,15 +114,16 @@ impl State {
         self.fences = match (may, fence_free) {
             (false, _) => FOR_GOOD,
             (_, true) => 0,
+            _ if self.fences == 0 => FEW,
             // What is left of them, where they are being counted.
-            _ => if self.fences == 0 { FEW } else { self.fences.min(FEW) },
+            _ => self.fences.min(FEW),
         };
         // Relaxed load: this role is the only writer of its flags.
         let before = mine.load(Ordering::Relaxed);
         let after = if fence_free { before | ROLE_FENCE_FREE } else { before & !ROLE_FENCE_FREE };
         if after != before {
             // Release: a sleeper that no longer sees the bit, and makes no membarrier, sees what was published without a fence before.
-            mine.store(after, ordered(Step::FencesAgain, Ordering::Release));
+            mine.store(after, Ordering::Release);
             if keep(Step::FenceFreeFence) {
                 // SeqCst: the flag ROLE_FENCE_FREE is visible before the first publish without a fence: a sleeper that does not see
                 // it is seen by that publish.

@@ -14,7 +14,7 @@ use crate::facts::{UNORDERED_INTERVAL, WORD_WAKE};
 use crate::layout::{ROLE_CLOSED, ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, RingBlock, RoleLine};
 use crate::ready::Readiness;
 use crate::segment::{Header, Link, Role};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence, keep, ordered};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence, keep};
 use crate::sys::futex::{self, Wake};
 use crate::sys::membarrier;
 use crate::wait::{Armed, POLL_INTERVAL, Word};
@@ -220,7 +220,7 @@ impl FacesOne for RoleWord {
 /// Whether the waker whose flags these are does not fence.
 pub(crate) fn does_not_fence(flags: &AtomicU32) -> bool {
     // Acquire: pairs with the release of a waker that takes it back.
-    flags.load(ordered(Step::FencesAgain, Ordering::Acquire)) & ROLE_FENCE_FREE != 0
+    flags.load(Ordering::Acquire) & ROLE_FENCE_FREE != 0
 }
 
 /// Sets the words of a role that its new holder takes, with these flags, and gives the epoch.

@@ -19,8 +19,6 @@ pub enum Step {
     ShortIntervals,
     /// The fence between setting ROLE_FENCE_FREE and the first publish without a fence.
     FenceFreeFence,
-    /// `Release` and `Acquire` of a waker's flags, where it fences again.
-    FencesAgain,
     /// The fence before the second look at the wait word, after a waker has acted on a change.
     FenceAfterChange,
     /// The check between arming and sleeping.

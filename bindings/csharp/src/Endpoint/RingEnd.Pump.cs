@@ -7,11 +7,11 @@ namespace Ramway
     // closed meanwhile: so no guard is entered here.
     public abstract unsafe partial class RingEnd
     {
-        /// <summary>Whether a sleep is to be ordered by a membarrier, because a waker leaves out its fence; asked after a fence.</summary>
-        internal bool NeedsMembarrier => membarrierCapable && WakersDoNotFence;
+        /// <summary>Whether a sleep is to be ordered by a membarrier, because wakers may leave out their fence.</summary>
+        internal bool NeedsMembarrier => membarrierCapable;
 
         /// <summary>
-        /// First step of a sleep: says that this side is about to sleep. To be followed by a fence, by a membarrier where that is
+        /// First step of a sleep: says that this side is about to sleep. To be followed by a membarrier, or a fence where that is not
         /// needed, and by <see cref="MayProceed"/>.
         /// </summary>
         internal void BeginSleep() => Armed = SayAsleep(out _);

@@ -150,14 +150,10 @@ namespace Ramway
             Volatile.Write(ref slept, ends.Count == 0 ? null : ends[0]);
             Volatile.Write(ref *word, 1);
             Volatile.Write(ref sleeping, 1);
-            foreach (RingEnd end in ends)
-            {
-                end.BeginSleep();
-            }
-            Interlocked.MemoryBarrier();
             bool membarrier = false;
             foreach (RingEnd end in ends)
             {
+                end.BeginSleep();
                 membarrier |= end.NeedsMembarrier;
             }
             if (membarrier && !Membarrier.Now())

@@ -258,12 +258,6 @@ namespace Ramway
         private long Arm()
         {
             Armed = SayAsleep(out long longest);
-            Interlocked.MemoryBarrier();
-            if (!WakersDoNotFence)
-            {
-                // The waker fences, as Ramway's core does for one that sleeps often: ABI.md, section 7.
-                return longest;
-            }
             if (membarrierCapable)
             {
                 if (Membarrier.Now())

@@ -90,11 +90,6 @@ fn a_receiver_that_sees_a_sender_fence_again_sees_what_it_sent_without() {
     holds(Some(3), fences_again_before_the_next_message);
 }
 
-#[test]
-fn without_the_order_of_the_flag_it_sleeps_through_that() {
-    fails_without(&[Step::FencesAgain], LOST, Some(3), fences_again_before_the_next_message);
-}
-
 /// A ring of two frames, full, whose sender has slept `sleeps` times for room, and now does so before each of `messages`.
 fn room_goes_on(sleeps: u64, messages: u64) {
     let ring = Watched::new(2, false);

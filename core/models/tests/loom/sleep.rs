@@ -42,6 +42,8 @@ fn receiver_sleeps(membarrier: Membarrier, messages: u64) {
 fn sender_sleeps(membarrier: Membarrier) {
     let ring = Watched::new(2, false);
     let (mut tx, mut rx) = (ring.sender(membarrier.sender), ring.receiver(membarrier.receiver));
+    // So that the receiver has acted on what the sender says of itself: the look that goes with that would hide what is shown here.
+    assert!(tx.try_send(0) && rx.try_recv() == Ok(0));
     assert!(tx.try_send(1) && tx.try_send(2));
     two(
         move || {

@@ -268,11 +268,6 @@ final class Waiter {
      */
     private long arm() {
         armed = end.arm();
-        VarHandle.fullFence();
-        if (!end.mayMissWakeUps()) {
-            // The waker fences, as Ramway's core does for one that sleeps often: ABI.md, section 7.
-            return end.longestSleep();
-        }
         if (end.membarrierCapable) {
             if (Membarrier.run()) {
                 return end.longestSleep();
