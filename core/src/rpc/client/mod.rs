@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `ledger.rs`, `call.rs`, `ids.rs`, `deadlines.rs` | the state of all calls, without input and output |
+//! | `ledger.rs`, `ledger/direct.rs`, `call.rs`, `ids.rs`, `deadlines.rs` | the state of all calls, without input and output |
 //! | `pump.rs` | between that and the bus: never waits |
 //! | `raw.rs` | a client whose calls are numbers, and how it waits |
 //! | `pending.rs` | calls as their owners hold them |

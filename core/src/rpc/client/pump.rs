@@ -248,9 +248,11 @@ pub(super) fn receive(ledger: &mut Ledger, rx: &mut Receiver) -> Result<bool> {
 
 /// The next frame, if it is the final REPLY of this call, with a body alone, and may be kept: where its body begins, and its length.
 /// It lies there until the next release. `None`: it is something else, and is still there.
+/// There has to be a [cached](crate::ring::consumer::Consumer::has_cached_frame) one.
 #[inline]
 pub(super) fn frame_alone(ledger: &Ledger, rx: &mut Receiver, id: u64) -> Option<(NonNull<u8>, usize)> {
     let hot = &mut rx.half.hot;
+    debug_assert!(hot.has_cached_frame());
     // What has ended is met again.
     let frame = hot.cached_frame().ok()??;
     if frame.type_id == TYPE_ID_REPLY && frame.tag == id && frame.len >= RPC_HEADER && ledger.may_keep(frame.len) {

@@ -229,9 +229,13 @@ impl RawClient {
         while !self.shows
             && let Some(id) = self.ledger.awaits_one(number)
         {
-            // Before anything is received: mostly nothing has come yet, and to find that out costs more than the first polls.
-            self.wait_for_news(Duration::MAX)?;
-            if let Some(found) = pump::frame_alone(&self.ledger, &mut self.rx, id) {
+            if !self.rx.half.hot.has_cached_frame() {
+                self.wait_for_news(Duration::MAX)?;
+            }
+            // There may be none: its time may be over, or there may be room for what was queued.
+            if self.rx.half.hot.has_cached_frame()
+                && let Some(found) = pump::frame_alone(&self.ledger, &mut self.rx, id)
+            {
                 return Ok(Some(found));
             }
             self.progress_for(Some(number));
@@ -368,7 +372,7 @@ impl RawClient {
     pub(super) fn send_due(&mut self) {
         if self.ledger.may_be_due() {
             self.flush();
-        } else {
+        } else if self.blocked.is_some() {
             self.blocked = None;
         }
     }
