@@ -49,7 +49,8 @@
 // of a peer's close at once and of its death within 200 ms, as one long wait does.
 //
 // A goroutine that waits spins for up to 75 µs, less where waits have been long, and then sleeps in Go's network poller,
-// like one that reads from a socket: it holds no thread and no P. Where the kernel has no io_uring that waits on futexes
+// like one that reads from a socket: it holds no thread and no P. Where both sides share a processor, which shows in waits that
+// poll in vain, it gives that away between its polls. Where the kernel has no io_uring that waits on futexes
 // (before Linux 6.7, or forbidden; RAMWAY_READINESS=thread says so too) it sleeps in a system call, which holds a
 // thread. [Options.Wait] chooses otherwise.
 //

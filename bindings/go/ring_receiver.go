@@ -164,15 +164,7 @@ func (r *Receiver) next(ctx context.Context, blocking bool, f *frame) error {
 func (r *Receiver) poll() bool {
 	tail := atomic.LoadUint64(&r.ring.tail)
 	if tail == r.tail && r.wait.firstPolls > 0 {
-		// Written out here, because all that follows the poll that finds something is latency.
-		cpu.Pauses()
-		for left := r.wait.firstPolls; ; left-- {
-			if tail = atomic.LoadUint64(&r.ring.tail); tail != r.tail || left == 0 {
-				r.wait.spent(r.wait.firstPolls - left)
-				break
-			}
-			cpu.Pause()
-		}
+		tail = r.awaitFrame(r.wait.firstPolls)
 	}
 	return tail != r.tail && r.acceptTail(tail)
 }
@@ -281,15 +273,24 @@ func (r *Receiver) position() (*uint64, uint64) {
 }
 
 func (r *Receiver) await(polls uint32) bool {
+	if r.topic == nil {
+		now, _ := r.pollFrame(polls)
+		return now != r.tail
+	}
 	word, seen := r.position()
 	return await(word, seen, polls) != seen
 }
 
-// answer is await of a receiver whose peer sends nothing but answers to what this side has sent: then it is known where the next
-// frame will begin, and nobody writes there before the answer.
-func (r *Receiver) answer(polls uint32) bool {
-	next := unsafe.Add(r.data, r.head&(r.capacity-1))
-	return cpu.AwaitAnswer(&r.ring.tail, r.tail, next, polls+1) != r.tail
+// pollFrame polls a ring's tail; see [cpu.Await]. It asks for the line where the next frame will begin.
+func (r *Receiver) pollFrame(polls uint32) (tail uint64, left uint32) {
+	return cpu.Await(&r.ring.tail, r.tail, unsafe.Add(r.data, r.head&(r.capacity-1)), polls)
+}
+
+// awaitFrame is the first polls of a wait: other goroutines run after them, if it is their time.
+func (r *Receiver) awaitFrame(polls uint32) uint64 {
+	tail, left := r.pollFrame(polls)
+	r.wait.spent(polls - left)
+	return tail
 }
 
 // ready says whether a frame is there, by a load of the shared position.

@@ -64,9 +64,7 @@ func (l *rpcLine) poll() {
 		return
 	}
 	if r.enter() && r.head == r.tail {
-		polls := min(answerPolls, r.wait.budget)
-		r.answer(polls)
-		r.wait.spent(polls)
+		r.awaitFrame(min(answerPolls, r.wait.budget))
 	}
 	r.leave()
 }
@@ -277,8 +275,6 @@ func (s *lineSide) ready() (bool, error) {
 	}
 	return s.Receiver.ready()
 }
-
-func (s *lineSide) await(polls uint32) bool { return s.answer(polls) }
 
 // lineRoom is the line's wait for room, as a Source whose size changes.
 type lineRoom struct{ l *rpcLine }

@@ -9,11 +9,12 @@ func Pause()
 // a peer that is about to write it.
 func Pauses()
 
-// AwaitAnswer polls a word, at most so many times, until it is not seen any more, and returns what it saw last. Acquire. With each
-// poll it asks for the line where the answer will begin, so that this one comes together with the word's and not after it: two
-// processors need it about 200 ns earlier. Where messages come in a stream it would be taken away from the sender that writes it.
+// Await polls a word, at most so many times (at least once), until it is not seen any more. It returns what it saw last, and how many polls
+// are left. Acquire. With each
+// poll it asks for a line, which then comes together with the word's and not after it: where the next frame will begin.
 //
-// The loop cannot be interrupted: polls are to be few.
+// In assembly, because Go has no word for that; a call for each poll was half of what it gained. The loop cannot be interrupted: polls
+// are to be few.
 //
 //go:noescape
-func AwaitAnswer(word *uint64, seen uint64, line unsafe.Pointer, polls uint32) uint64
+func Await(word *uint64, seen uint64, line unsafe.Pointer, polls uint32) (now uint64, left uint32)

@@ -12,8 +12,8 @@ TEXT ·Pauses(SB), NOSPLIT, $0-0
 	PAUSE
 	RET
 
-// func AwaitAnswer(word *uint64, seen uint64, line unsafe.Pointer, polls uint32) uint64
-TEXT ·AwaitAnswer(SB), NOSPLIT, $0-40
+// func Await(word *uint64, seen uint64, line unsafe.Pointer, polls uint32) (now uint64, left uint32)
+TEXT ·Await(SB), NOSPLIT, $0-44
 	MOVQ word+0(FP), AX
 	MOVQ seen+8(FP), BX
 	MOVQ line+16(FP), CX
@@ -24,9 +24,10 @@ poll:
 	JNE done
 	PREFETCHT0 (CX)
 	SUBL $1, DX
-	JLS done
+	JEQ done
 	PAUSE
 	JMP poll
 done:
-	MOVQ SI, ret+32(FP)
+	MOVQ SI, now+32(FP)
+	MOVL DX, left+40(FP)
 	RET

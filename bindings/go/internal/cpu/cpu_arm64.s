@@ -12,8 +12,8 @@ TEXT ·Pauses(SB), NOSPLIT, $0-0
 	YIELD
 	RET
 
-// func AwaitAnswer(word *uint64, seen uint64, line unsafe.Pointer, polls uint32) uint64
-TEXT ·AwaitAnswer(SB), NOSPLIT, $0-40
+// func Await(word *uint64, seen uint64, line unsafe.Pointer, polls uint32) (now uint64, left uint32)
+TEXT ·Await(SB), NOSPLIT, $0-44
 	MOVD word+0(FP), R0
 	MOVD seen+8(FP), R1
 	MOVD line+16(FP), R2
@@ -23,11 +23,11 @@ poll:
 	CMP R1, R4
 	BNE done
 	PRFM (R2), PLDL1KEEP
-	CMP $1, R3
-	BLS done
-	SUB $1, R3
+	SUBS $1, R3
+	BEQ done
 	YIELD
 	B poll
 done:
-	MOVD R4, ret+32(FP)
+	MOVD R4, now+32(FP)
+	MOVW R3, left+40(FP)
 	RET

@@ -13,14 +13,16 @@ func Pause() {}
 // Pauses goes between the first poll and the second.
 func Pauses() {}
 
-// AwaitAnswer polls a word, at most so many times, until it is not seen any more, and returns what it saw last. Acquire. The line
-// where the answer will begin is not asked for here.
-func AwaitAnswer(word *uint64, seen uint64, _ unsafe.Pointer, polls uint32) uint64 {
-	for {
-		now := atomic.LoadUint64(word)
-		if now != seen || polls <= 1 {
-			return now
+// Await polls a word, at most so many times (at least once), until it is not seen any more. It returns what it saw last, and how many polls
+// are left. Acquire. The line
+// is not asked for here.
+func Await(word *uint64, seen uint64, _ unsafe.Pointer, polls uint32) (now uint64, left uint32) {
+	for left = polls; ; {
+		if now = atomic.LoadUint64(word); now != seen {
+			return now, left
 		}
-		polls--
+		if left--; left == 0 {
+			return now, left
+		}
 	}
 }
