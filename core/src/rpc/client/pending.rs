@@ -43,7 +43,7 @@ impl Dropped {
 ///
 /// Each call has a reference of its own. One whose outcome was taken gives it back, for a later call: so a call does not count
 /// references, which is an atomic read-modify-write on either end, and on x86 waits until all stores before it have left the
-/// processor, that of `tail` among them (docs/adr/0031).
+/// processor, that of `tail` among them (docs/adr/0033).
 #[derive(Debug, Default)]
 pub(super) struct Home {
     dropped: Arc<Dropped>,
@@ -64,7 +64,7 @@ impl Home {
 
     /// For a new call.
     #[inline]
-    fn lend(&mut self) -> Arc<Dropped> {
+    fn reference(&mut self) -> Arc<Dropped> {
         match self.spare.pop() {
             Some(spare) => spare,
             None => self.dropped.clone(),
@@ -79,7 +79,7 @@ struct Owned(Option<(u64, Arc<Dropped>)>);
 impl Owned {
     #[inline]
     fn new(number: u64, client: &mut Client) -> Self {
-        Self(Some((number, client.home.lend())))
+        Self(Some((number, client.home.reference())))
     }
 
     /// The number, if the call is this client's and under way.

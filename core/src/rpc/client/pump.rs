@@ -113,7 +113,7 @@ fn write(ledger: &mut Ledger, tx: &mut Sender, request: &Request<'_>, len: usize
 }
 
 /// Copies a body that the caller has mostly just written. A short one by words: a wide load, as `memcpy`'s are, waits for the stores of
-/// several words to leave the processor (docs/adr/0031).
+/// several words to leave the processor (docs/adr/0033).
 ///
 /// # Safety
 /// There is room for it, which it does not overlap.

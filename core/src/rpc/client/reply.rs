@@ -65,7 +65,7 @@ pub struct Reply(Data);
 pub(super) const SHORT: usize = 48;
 
 /// What the processor moves at once. A load of bytes that several stores have just written waits until all earlier stores have left
-/// the processor; one that lies within one store does not (docs/adr/0031).
+/// the processor; one that lies within one store does not (docs/adr/0033).
 #[cfg(target_arch = "x86_64")]
 type Chunk = std::arch::x86_64::__m128i;
 #[cfg(not(target_arch = "x86_64"))]
