@@ -23,11 +23,17 @@ fn agents_say_what_they_can_measure() {
         assert!(rows.iter().all(|row| row.what.starts_with("Rust: ")), "the agent says what it is: {rows:?}");
         rows.into_iter().map(|row| row.name).collect::<Vec<_>>()
     };
-    let java = ["ring-java", "ring-rust-java", "ring-java-rust", "topic-java", "latest-java"];
+    let java = ["ring-java", "ring-unguarded-java", "ring-rust-java", "ring-java-rust", "topic-java", "latest-java"];
     let csharp = ["ring-csharp", "topic-csharp", "latest-csharp"];
     assert_eq!(
         names(commands()),
-        [&java[..], &csharp, &["rpc-java", "rpc-csharp", "rpc-inline-csharp", "rpc-async-csharp"]].concat()
+        [
+            &java[..],
+            &csharp,
+            &["rpc-java", "rpc-inline-java"],
+            &["rpc-csharp", "rpc-inline-csharp", "rpc-async-csharp"]
+        ]
+        .concat()
     );
     assert!(agents::rows(&BTreeMap::from([("kotlin".to_owned(), vec!["/nonexistent".into()])])).is_err());
 }
