@@ -169,10 +169,13 @@ func TestDrainingFinishesWhatRunsAndTakesNothingNew(t *testing.T) {
 	<-begun
 	down := make(chan error, 1)
 	go func() { down <- s.Shutdown(context.Background()) }()
-	eventually(t, "it drains", func() bool {
-		_, err := c.Call(within(t), 1, nil)
-		return errors.Is(err, StatusDraining)
-	})
+	// One connection after the other.
+	for _, client := range []*Client{c, other} {
+		eventually(t, "it drains", func() bool {
+			_, err := client.Call(within(t), 1, nil)
+			return errors.Is(err, StatusDraining)
+		})
+	}
 	// Ping and describe are answered, also to others.
 	expectKind(t, other.Ping(within(t)), 0)
 	var failed *CallError
