@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""The tables of docs/benchmarks.md about topics, the newest value, `Select` and inboxes, in Markdown.
+"""The tables of docs/benchmarks.md about topics, the newest value, `Select`, inboxes and calls, in Markdown.
 
     python3 bench/tables.py TABLE [--program PATH] [--time TIME] [--from REPORT.json] [--write PAGE]
 
 measures the groups of a table (or takes a report that `ramway bench --json` wrote) and prints it, or puts it into a
-page. `all` is every table, of one run. The first row has the figures themselves; in the others is how many times as
-long an operation takes, the median of the ratios within the rounds, and what share arrived where messages were lost. A
-dash: it cannot do that. Where the hypervisor moved the processors between two placements, all of it is of one of them.
+page. `all` is every table but those of calls, of one run; `rpc` is every table of calls. The first row has the figures
+themselves; in the others is how many times as long an operation takes, the median of the ratios within the rounds,
+and what share arrived where messages were lost. A dash: it cannot do that. Where the hypervisor moved the processors
+between two placements, all of it is of one of them.
 """
 
 from __future__ import annotations
@@ -121,10 +122,56 @@ TABLES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             "`shared_memory` and `Lock`": "shared-lock-python",
         },
     ),
+    "calls": (
+        {
+            "32 B, polling": "rpc-spin",
+            "polling, then asleep": "rpc-hybrid",
+            "asleep at once": "rpc-block",
+            "1 KiB back": "rpc-1K",
+            "1 MiB back": "rpc-1M",
+            "64 under way": "rpc-64",
+        },
+        {
+            "**Ramway RPC**": "rpc",
+            "the same, read in place": "rpc-in-place",
+            "a message over a bus and one back": "bus",
+            "Tachyon's RPC": "tachyon-rpc",
+            "iceoryx2's request-response": "iceoryx2-rpc",
+            "gRPC (tonic), Unix socket": "tonic-unary",
+            "ZeroMQ REQ/REP": "zmq-req",
+            "a Unix socket": "uds",
+        },
+    ),
+    "calls-in-languages": (
+        {
+            "Python": "rpc-in-python",
+            "Go": "rpc-in-go",
+            "Java": "rpc-in-java",
+            "C#": "rpc-in-csharp",
+            "Node.js": "rpc-in-node",
+        },
+        {
+            "**Ramway RPC**": "rpc-python rpc-go rpc-java rpc-csharp rpc-node",
+            "its handler inline": "rpc-inline-go rpc-inline-java rpc-inline-csharp",
+            "its call awaited": "rpc-async-python rpc-async-csharp",
+            "the language's gRPC, Unix socket": "grpc-python grpc-go grpc-java grpc-node",
+            "the same, awaited": "grpc-aio-python",
+            "Rust's Ramway RPC": "rpc",
+        },
+    ),
 }
-# What the bars are called, and the groups that they need besides.
-AIMS = ("topic:", "latest:", "Select:")
-AIMED = ["topic-", "latest-64", "latest-4K", "select-"]
+# What is measured together: the tables, the names of the line about the processors and of the table of the bars, what
+# the bars are called, and the groups that they need besides.
+SETS: dict[str, tuple[list[str], str, str, tuple[str, ...], list[str]]] = {
+    "all": (
+        ["topics", "publish", "latest", "select", "inbox", "python"],
+        "placement",
+        "aims",
+        ("topic:", "latest:", "Select:"),
+        ["topic-", "latest-64", "latest-4K", "select-"],
+    ),
+    "rpc": (["calls", "calls-in-languages"], "placement-of-calls", "aims-of-calls", ("RPC",), []),
+}
 # Best known for where the hypervisor has put the two processors.
 PLACEMENT = "rtt-spin/raw-flag"
 
@@ -140,7 +187,7 @@ def measured(program: str, only: list[str], time: str) -> dict[str, Any]:
 
 
 def in_placement(report: dict[str, Any], wanted: str | None) -> dict[str, Any]:
-    """The report as one of a single placement: where it has two, of this one, or of the one in which more was measured."""
+    """The report as one of a single placement: of two, of this one, or of the one in which more was measured."""
     seen = (report.get("placement") or {}).get("seen", [])
     names = [one["placement"] for one in seen]
     if wanted and wanted not in names:
@@ -226,11 +273,11 @@ def table(report: dict[str, Any], name: str) -> str:
     return "\n".join(heads)
 
 
-def aims(report: dict[str, Any]) -> str:
-    """The bars of these groups."""
+def aims(report: dict[str, Any], called: tuple[str, ...]) -> str:
+    """The bars that are called so."""
     lines = ["| what | aim | measured | |", "| --- | --- | ---: | --- |"]
     for bar in report["bars"]:
-        if bar["what"].startswith(AIMS):
+        if bar["what"].startswith(called):
             met = {True: "met", False: "**missed**", None: ""}[bar["met"]]
             lines.append(f"| {bar['what']} | {bar['bar']} | {bar['measured']} | {met} |")
     return "\n".join(lines)
@@ -244,7 +291,8 @@ def placed(report: dict[str, Any]) -> str:
     for seen in (report.get("placement") or {}).get("seen", []):
         where = {"near": "while they were near each other", "far": "while they were far from each other"}
         when = where.get(seen["placement"], "in the one placement that the run saw")
-        return f"{text}; {when}: a word there and back between the two that are used, polled, took {shown(seen['flag_ns'])}."
+        text += f"; {when}: a word there and back between the two that are used, polled, took"
+        return f"{text} {shown(seen['flag_ns'])}."
     return f"{text}."
 
 
@@ -264,27 +312,33 @@ def written(page: str, tables: dict[str, str]) -> str:
 def main() -> int:
     """Gives the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=[*TABLES, "aims", "all"])
+    bars = {name: (called, groups) for _, _, name, called, groups in SETS.values()}
+    parser.add_argument("table", choices=[*TABLES, *bars, *SETS])
     parser.add_argument("--program", default="target/release/ramway-bench", help="ramway-bench")
     parser.add_argument("--time", default="6s", help="for each group")
     parser.add_argument("--from", dest="report", type=Path, help="measure nothing")
-    parser.add_argument("--placement", choices=["near", "far", "one"], help="where a run saw two [the one it saw more of]")
+    parser.add_argument(
+        "--placement", choices=["near", "far", "one"], help="where a run saw two [the one it saw more of]"
+    )
     parser.add_argument("--write", type=Path, help="put the tables into this page, each after its comment")
     parser.add_argument("--keep", type=Path, help="write the report there")
     args = parser.parse_args()
-    wanted = [*TABLES, "aims"] if args.table == "all" else [args.table]
+    wanted = [args.table]
+    if args.table in SETS:
+        names, _, judged, _, _ = SETS[args.table]
+        wanted = [*names, judged]
     if args.report:
         report = json.loads(args.report.read_text())
     else:
         only = [group for name in wanted if name in TABLES for group in TABLES[name][0].values()]
-        only += AIMED if "aims" in wanted else []
+        only += [group for name in wanted if name in bars for group in bars[name][1]]
         report = measured(args.program, [*dict.fromkeys(only), PLACEMENT], args.time)
     if args.keep:
         args.keep.write_text(json.dumps(report))
     report = in_placement(report, args.placement)
-    tables = {name: aims(report) if name == "aims" else table(report, name) for name in wanted}
-    if args.table == "all":
-        tables = {"placement": placed(report), **tables}
+    tables = {name: aims(report, bars[name][0]) if name in bars else table(report, name) for name in wanted}
+    if args.table in SETS:
+        tables = {SETS[args.table][1]: placed(report), **tables}
     else:
         print(placed(report), file=sys.stderr)
     if args.write:
