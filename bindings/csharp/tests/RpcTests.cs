@@ -307,7 +307,7 @@ namespace Ramway.Tests
             server.Settle(client);
         }
 
-        /// <summary>That a call fails because its time was over: on this side, or where it was busy on the other one, before it began.</summary>
+        /// <summary>A call fails because its time was over, on this side, or on a busy server before it began.</summary>
         private static void TimesOut(Action call)
         {
             RpcException e = Check.Throws<RpcException>(call);
