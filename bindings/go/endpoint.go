@@ -54,7 +54,7 @@ type endpoint struct {
 type side interface {
 	// position is the peer's word, and what was last seen in it.
 	position() (*uint64, uint64)
-	// await polls that word, about so many times, and says whether it has changed.
+	// await polls that word about this number of times, and says whether it has changed.
 	await(polls uint32) bool
 	// ready says whether the wait is over, by a load of the shared position.
 	ready() (bool, error)

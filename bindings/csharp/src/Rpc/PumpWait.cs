@@ -96,7 +96,7 @@ namespace Ramway
         /// <summary>True: there may be something.</summary>
         private bool Spin(List<RingEnd> ends, long until, bool yields)
         {
-            // A call of the system takes about so many times as long as a pause.
+            // A system call takes about as long as this number of pauses.
             int step = yields ? PausesOfYield : 1;
             for (int spent = 0; ; spent += step)
             {

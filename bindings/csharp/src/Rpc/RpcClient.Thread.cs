@@ -25,7 +25,7 @@ namespace Ramway
         /// <summary>How often it was away, and what the timer has seen of that.</summary>
         private long trips, tripsSeen;
         private bool ticking;
-        /// <summary>So many tasks go to the pool before it does so again; so many will, the next time that it is replaced.</summary>
+        /// <summary>Tasks that still go to the pool before one runs here again, and how many will after the next replacement.</summary>
         private long stays, staysNext = FirstStay;
         private Timer? timer;
 

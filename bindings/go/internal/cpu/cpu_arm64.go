@@ -9,7 +9,7 @@ func Pause()
 // a peer that is about to write it.
 func Pauses()
 
-// Await polls a word, at most so many times (at least once), until it is not seen any more. It returns what it saw last, and how many polls
+// Await polls a word until it differs from seen, at least once and at most polls times. It returns what it saw last, and how many polls
 // are left. Acquire. With each
 // poll it asks for a line, which then comes together with the word's and not after it: where the next frame will begin.
 //
