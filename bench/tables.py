@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""The tables of docs/benchmarks.md about topics, the newest value, `Select`, inboxes and calls, in Markdown.
+"""The tables of docs/benchmarks.md and of the README's figures, in Markdown.
 
     python3 bench/tables.py TABLE [--program PATH] [--time TIME] [--from REPORT.json] [--write PAGE]
 
 measures the groups of a table (or takes a report that `ramway bench --json` wrote) and prints it, or puts it into a
-page. `all` is every table but those of calls, of one run; `rpc` is every table of calls. The first row has the figures
+page. `all` is every table and every aim, of one run; `front` is the README's. The first row has the figures
 themselves; in the others is how many times as long an operation takes, the median of the ratios within the rounds,
 and what share arrived where messages were lost. A dash: it cannot do that. Where the hypervisor moved the processors
-between two placements, all of it is of one of them.
+between two placements, all of it is of one of them. An aim that is missed has its reason from `reasons.toml`; one that
+has none there is named at the end, and the status is 1.
 """
 
 from __future__ import annotations
@@ -19,11 +20,160 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 from typing import Any
 
 # Heads of columns and their groups; heads of rows and their mechanisms, of which each group has at most one.
 TABLES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "front": (
+        {
+            "round trip, 32 B, polling": "rtt-spin",
+            "asleep": "rtt-block",
+            "32 B each": "one-way-32-each",
+            "32 B batched": "one-way-32-batch",
+            "64 KiB": "one-way-64K-each",
+            "1 MiB": "one-way-1M-each",
+        },
+        {
+            "**Ramway**": "ring",
+            "Tachyon": "tachyon",
+            "Tachyon, defaults": "tachyon-default",
+            "iceoryx2": "iceoryx2",
+            "Unix socket": "uds",
+        },
+    ),
+    "rust": (
+        {
+            "round trip, polling": "rtt-spin",
+            "asleep": "rtt-block",
+            "32 B each": "one-way-32-each",
+            "32 B batched": "one-way-32-batch",
+            "64 KiB": "one-way-64K-each",
+            "1 MiB": "one-way-1M-each",
+        },
+        {
+            "**Ramway ring**": "ring",
+            "Ramway bus": "bus",
+            "raw flag": "raw-flag",
+            "bare futex": "futex",
+            "ring by hand": "hand-ring",
+            "Tachyon, polling mode": "tachyon",
+            "Tachyon, defaults": "tachyon-default",
+            "iceoryx2": "iceoryx2",
+            "ipmpsc": "ipmpsc",
+            "ipc_ring": "ipc-ring",
+            "ipc-channel": "ipc-channel",
+            "ZeroMQ": "zmq",
+            "gRPC (tonic), a stream": "tonic",
+            "Redis": "redis",
+            "pipe": "pipe",
+            "Unix socket": "uds",
+            "TCP": "tcp",
+        },
+    ),
+    "waits": (
+        {
+            "a wake-up": "wake",
+            "each 50 µs, polling a while": "paced-50us",
+            "each 50 µs, asleep": "paced-50us-block",
+            "each 1 ms, asleep": "paced-1ms-block",
+            "32 of 256 B each 1 ms": "bursty",
+        },
+        {
+            "**Ramway ring**": "ring",
+            "bare futex": "futex",
+            "ring by hand": "hand-ring",
+            "Tachyon": "tachyon",
+            "iceoryx2": "iceoryx2",
+            "ZeroMQ": "zmq",
+            "Unix socket": "uds",
+        },
+    ),
+    "python-rings": (
+        {
+            "round trip, 32 B": "python-rtt-spin",
+            "32 B, `for msg in rx`": "python-one-way-32-each",
+            "32 B, as many a call as there are": "python-one-way-32-batch",
+            "from Rust, `for msg in rx`": "python-from-rust-32-each",
+            "from Rust, `recv_array`": "python-from-rust-32-batch",
+        },
+        {
+            "**Ramway**": "ring-python ring-rust-python",
+            "the same loop over a list": "list-python",
+            "Tachyon": "tachyon-python",
+            "iceoryx2": "iceoryx2-python",
+            "pyzmq": "zmq-python",
+            "`multiprocessing.Pipe`": "pipe-python",
+            "`multiprocessing.Queue`": "queue-python",
+        },
+    ),
+    "node": (
+        {
+            "round trip, asynchronous": "node-rtt-async",
+            "round trip, polling in workers": "node-rtt-spin",
+            "from Rust, `for await` over messages": "node-one-way-32-each",
+            "from Rust, over batches": "node-one-way-32-batch",
+            "to Rust, `trySend`": "node-to-rust-32-each",
+            "to Rust, `sendBatch`": "node-to-rust-32-batch",
+        },
+        {
+            "**Ramway**": "ring-rust-node ring-node-rust ring-node",
+            "the same by `recvIntoSync`": "ring-into-node",
+            "no message: the same loop": "list-node",
+            "`net`, a Unix socket": "net-node",
+            "`MessagePort`": "port-node",
+            "zeromq": "zeromq-node",
+        },
+    ),
+    "jvm": (
+        {
+            "round trip, 32 B, polling": "jvm-rtt-spin",
+            "32 B each": "jvm-one-way-32-each",
+            "32 B, 32 together": "jvm-one-way-32-batch",
+            "from Rust, a Flow in Kotlin": "jvm-from-rust-32-flow",
+        },
+        {
+            "**Ramway in Java**": "ring-java ring-rust-kotlin",
+            "the same, unguarded": "ring-unguarded-java",
+            "Ramway in Rust": "ring",
+            "Aeron IPC": "aeron-java",
+            "Aeron, no bounds checks": "aeron-tuned-java",
+            "Agrona `OneToOneRingBuffer`": "agrona-java",
+            "Agrona, no bounds checks": "agrona-tuned-java",
+            "Chronicle Queue": "chronicle-java",
+            "a Flow of numbers, no messages": "flow-kotlin",
+        },
+    ),
+    "csharp": (
+        {
+            "round trip, 32 B, polling": "csharp-rtt-spin",
+            "32 B each": "csharp-one-way-32-each",
+            "32 B, 32 together": "csharp-one-way-32-batch",
+        },
+        {"**Ramway in C#**": "ring-csharp", "a topic in C#": "topic-csharp", "Ramway in Rust": "ring"},
+    ),
+    "pool": (
+        {
+            "1 KiB": "pool-get-1K",
+            "64 KiB": "pool-get-64K",
+            "64 KiB, two threads": "pool-get-64K-2t",
+            "64 MiB": "pool-get-64M",
+            "1 MiB, dropped by another thread": "pool-pipeline-1M",
+            "mixed sizes, 8 threads": "pool-mixed-8t",
+        },
+        {
+            "**Ramway's pool**": "pool",
+            "a thread-local stack by hand": "hand-stack",
+            "`malloc`": "malloc",
+            "`BytesMut`": "bytes",
+            "zeropool": "zeropool",
+            "zeropool, safe": "zeropool-safe",
+            "lifeguard": "lifeguard",
+            "opool": "opool",
+            "object-pool": "object-pool",
+        },
+    ),
     "topics": (
         {
             "1 → 1, 32 B": "topic-32-each",
@@ -160,17 +310,28 @@ TABLES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         },
     ),
 }
-# What is measured together: the tables, the names of the line about the processors and of the table of the bars, what
-# the bars are called, and the groups that they need besides.
-SETS: dict[str, tuple[list[str], str, str, tuple[str, ...], list[str]]] = {
+# The tables of aims: how the names of their bars begin.
+AIMS: dict[str, tuple[str, ...]] = {
+    "aims-of-rings": ("ring:", "region:"),
+    "aims-of-topics": ("topic:", "latest:", "Select:"),
+    "aims-of-calls": ("RPC",),
+    "aims-of-python": ("Python:",),
+    "aims-of-node": ("Node.js:",),
+    "aims-of-jvm": ("Java:", "Kotlin:"),
+    "aims-of-csharp": ("C#:",),
+    "aims-of-the-pool": ("Pool:",),
+}
+# What is said of the run, before the first table of a page.
+MACHINE = "machine"
+# What is measured together, and what the bars need besides.
+SETS: dict[str, tuple[list[str], list[str]]] = {
     "all": (
-        ["topics", "publish", "latest", "select", "inbox", "python"],
-        "placement",
-        "aims",
-        ("topic:", "latest:", "Select:"),
-        ["topic-", "latest-64", "latest-4K", "select-"],
+        [MACHINE, *(name for name in TABLES if name != "front"), *AIMS],
+        ["rtt-", "one-way-", "wake", "paced-", "idle", "bursty", "pauses", "topic-", "latest-", "select-", "inbox-", "rpc-"]
+        + ["python-", "node-", "jvm-", "csharp-", "pool-"],
     ),
-    "rpc": (["calls", "calls-in-languages"], "placement-of-calls", "aims-of-calls", ("RPC",), []),
+    "rpc": ([MACHINE, "calls", "calls-in-languages", "aims-of-calls"], ["rpc-"]),
+    "front": ([MACHINE, "front"], []),
 }
 # Best known for where the hypervisor has put the two processors.
 PLACEMENT = "rtt-spin/raw-flag"
@@ -273,13 +434,26 @@ def table(report: dict[str, Any], name: str) -> str:
     return "\n".join(heads)
 
 
-def aims(report: dict[str, Any], called: tuple[str, ...]) -> str:
-    """The bars that are called so."""
+def reasons() -> list[dict[str, str]]:
+    """Why an aim is missed: for each `what`, and `aim` where one has several, the `why`."""
+    found: list[dict[str, str]] = tomllib.loads((Path(__file__).parent / "reasons.toml").read_text())["missed"]
+    return found
+
+
+def aims(report: dict[str, Any], called: tuple[str, ...], known: list[dict[str, str]], without: list[str]) -> str:
+    """The bars that are called so; those that are missed for no known reason are added to `without`."""
     lines = ["| what | aim | measured | |", "| --- | --- | ---: | --- |"]
     for bar in report["bars"]:
-        if bar["what"].startswith(called):
-            met = {True: "met", False: "**missed**", None: ""}[bar["met"]]
-            lines.append(f"| {bar['what']} | {bar['bar']} | {bar['measured']} | {met} |")
+        if not bar["what"].startswith(called):
+            continue
+        verdict = {True: "met", False: "**missed**", None: ""}[bar["met"]]
+        if bar["met"] is False:
+            why = [one["why"] for one in known if one["what"] == bar["what"] and one.get("aim", "") in bar["bar"]]
+            if why:
+                verdict += f": {why[0]}"
+            else:
+                without.append(f"{bar['what']}: {bar['bar']}, measured {bar['measured']}")
+        lines.append(f"| {bar['what']} | {bar['bar']} | {bar['measured']} | {verdict} |")
     return "\n".join(lines)
 
 
@@ -312,8 +486,7 @@ def written(page: str, tables: dict[str, str]) -> str:
 def main() -> int:
     """Gives the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    bars = {name: (called, groups) for _, _, name, called, groups in SETS.values()}
-    parser.add_argument("table", choices=[*TABLES, *bars, *SETS])
+    parser.add_argument("table", choices=[*dict.fromkeys([*SETS, *TABLES, *AIMS])])
     parser.add_argument("--program", default="target/release/ramway-bench", help="ramway-bench")
     parser.add_argument("--time", default="6s", help="for each group")
     parser.add_argument("--from", dest="report", type=Path, help="measure nothing")
@@ -323,29 +496,33 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="put the tables into this page, each after its comment")
     parser.add_argument("--keep", type=Path, help="write the report there")
     args = parser.parse_args()
-    wanted = [args.table]
-    if args.table in SETS:
-        names, _, judged, _, _ = SETS[args.table]
-        wanted = [*names, judged]
+    wanted, besides = SETS.get(args.table, ([args.table], []))
     if args.report:
         report = json.loads(args.report.read_text())
     else:
         only = [group for name in wanted if name in TABLES for group in TABLES[name][0].values()]
-        only += [group for name in wanted if name in bars for group in bars[name][1]]
-        report = measured(args.program, [*dict.fromkeys(only), PLACEMENT], args.time)
+        report = measured(args.program, [*dict.fromkeys([*only, *besides]), PLACEMENT], args.time)
     if args.keep:
         args.keep.write_text(json.dumps(report))
     report = in_placement(report, args.placement)
-    tables = {name: aims(report, bars[name][0]) if name in bars else table(report, name) for name in wanted}
-    if args.table in SETS:
-        tables = {SETS[args.table][1]: placed(report), **tables}
-    else:
+    known, without = reasons(), list[str]()
+    tables = {}
+    for name in wanted:
+        if name == MACHINE:
+            tables[name] = placed(report)
+        elif name in AIMS:
+            tables[name] = aims(report, AIMS[name], known, without)
+        else:
+            tables[name] = table(report, name)
+    if MACHINE not in tables:
         print(placed(report), file=sys.stderr)
     if args.write:
         args.write.write_text(written(args.write.read_text(), tables))
     else:
         print("\n".join(f"## {name}\n\n{text}\n" for name, text in tables.items()))
-    return 0
+    for bar in without:
+        print(f"missed, and bench/reasons.toml does not say why: {bar}", file=sys.stderr)
+    return 1 if without else 0
 
 
 if __name__ == "__main__":

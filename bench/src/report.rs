@@ -1,8 +1,10 @@
 //! What a run says: the data, which is also the JSON. `text.rs` prints it, `page/` draws it.
 
+use crate::bars;
 use crate::case::{Mode, Test};
 use crate::channel::{About, Kind};
 use crate::machine::Machine;
+use crate::only::Only;
 use serde::{Deserialize, Serialize};
 
 /// Of this JSON; raised when a field changes its meaning or goes.
@@ -31,6 +33,27 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// What the project aims at, and whether this run reached it.
     pub bars: Vec<Bar>,
+}
+
+impl Report {
+    /// The rows that these texts name, as `--only` has them, their groups, and those of the aims that can be judged by them.
+    #[must_use]
+    pub fn only(&self, texts: &[String]) -> Self {
+        let only = Only::new(texts);
+        let mut part = self.clone();
+        part.rows.retain(|row| only.means(&row.group, &row.about.name));
+        part.groups.retain(|group| part.rows.iter().any(|row| row.group == group.id));
+        part.settings.only = texts.to_vec();
+        // A bar does not say which rows it needs, but what the rows that are left cannot judge is not judged.
+        let judged = bars::bars(&part);
+        let needs = |bar: &&Bar| {
+            judged
+                .iter()
+                .any(|one| one.what == bar.what && one.bar == bar.bar && !one.measured.starts_with("not measured"))
+        };
+        part.bars = self.bars.iter().filter(needs).cloned().collect();
+        part
+    }
 }
 
 /// How it was measured.

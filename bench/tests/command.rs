@@ -113,6 +113,23 @@ fn a_run_becomes_tables_json_and_a_page() {
 }
 
 #[test]
+fn some_rows_of_a_report() {
+    let place = Place::new();
+    let json = path(&place, "run.json");
+    let only = ["--quick", "--only", "rtt-block/pipe", "--only", "rtt-block/uds", "--rounds", "5", "--json", &json];
+    assert_done(&run(&place, &only));
+    let part = |only: &str| run(&place, &["--from", &json, "--only", only, "--json"]);
+    let of = |output: &Output| json_of(&output.stdout)["rows"].as_array().unwrap().clone();
+    let pipe = part("pipe");
+    assert_done(&pipe);
+    assert_eq!(of(&pipe).iter().map(|row| row["id"].clone()).collect::<Vec<_>>(), ["rtt-block/pipe"]);
+    assert_eq!(json_of(&pipe.stdout)["settings"]["only"], serde_json::json!(["pipe"]));
+    let both = part("rtt-block");
+    assert_eq!(of(&both).len(), 2);
+    assert_failed(&part("eventfd"), 2, "has `eventfd` in its name");
+}
+
+#[test]
 fn where_it_runs_and_how_long_is_said() {
     let place = Place::new();
     let settings = |more: &[&str]| {

@@ -28,7 +28,8 @@ pub fn run(suite: &Suite) -> Outcome {
         drop(Pending::new(path)?);
     }
     let report = match &suite.from {
-        Some(path) => read(path)?,
+        Some(path) if suite.only.is_empty() => read(path)?,
+        Some(path) => part(&read(path)?, suite, path)?,
         None => measure(suite)?,
     };
 
@@ -111,6 +112,18 @@ fn measure(suite: &Suite) -> Outcome<Report> {
         return Err(Failure::error("nothing was measured: no mechanism of the rows that --only names can do that"));
     }
     Ok(report)
+}
+
+/// The rows of a report that `--only` names.
+fn part(report: &Report, suite: &Suite, path: &Path) -> Outcome<Report> {
+    for text in &suite.only {
+        if report.only(std::slice::from_ref(text)).rows.is_empty() {
+            let said =
+                format!("no row of {} has `{text}` in its name (ramway bench --list has all names)", path.display());
+            return Err(Failure::new(USAGE, said));
+        }
+    }
+    Ok(report.only(&suite.only))
 }
 
 fn read(path: &Path) -> Outcome<Report> {
