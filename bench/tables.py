@@ -327,8 +327,10 @@ MACHINE = "machine"
 SETS: dict[str, tuple[list[str], list[str]]] = {
     "all": (
         [MACHINE, *(name for name in TABLES if name != "front"), *AIMS],
-        ["rtt-", "one-way-", "wake", "paced-", "idle", "bursty", "pauses", "topic-", "latest-", "select-", "inbox-", "rpc-"]
-        + ["python-", "node-", "jvm-", "csharp-", "pool-"],
+        (
+            "rtt- one-way- wake paced- idle bursty pauses topic- latest- select- inbox- rpc- "
+            "python- node- jvm- csharp- pool-"
+        ).split(),
     ),
     "rpc": ([MACHINE, "calls", "calls-in-languages", "aims-of-calls"], ["rpc-"]),
     "front": ([MACHINE, "front"], []),
