@@ -323,14 +323,11 @@ AIMS: dict[str, tuple[str, ...]] = {
 }
 # What is said of the run, before the first table of a page.
 MACHINE = "machine"
-# What is measured together, and what the bars need besides.
-SETS: dict[str, tuple[list[str], list[str]]] = {
+# What is measured together, and what the bars need besides; None: everything is measured.
+SETS: dict[str, tuple[list[str], list[str] | None]] = {
     "all": (
         [MACHINE, *(name for name in TABLES if name != "front"), *AIMS],
-        (
-            "rtt- one-way- wake paced- idle bursty pauses topic- latest- select- inbox- rpc- "
-            "python- node- jvm- csharp- pool-"
-        ).split(),
+        None,
     ),
     "rpc": ([MACHINE, "calls", "calls-in-languages", "aims-of-calls"], ["rpc-"]),
     "front": ([MACHINE, "front"], []),
@@ -340,7 +337,7 @@ PLACEMENT = "rtt-spin/raw-flag"
 
 
 def measured(program: str, only: list[str], time: str) -> dict[str, Any]:
-    """The report of a run."""
+    """The report of a run, of everything where `only` is empty."""
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "run.json"
         wanted = [word for name in only for word in ("--only", name)]
@@ -503,7 +500,8 @@ def main() -> int:
         report = json.loads(args.report.read_text())
     else:
         only = [group for name in wanted if name in TABLES for group in TABLES[name][0].values()]
-        report = measured(args.program, [*dict.fromkeys([*only, *besides]), PLACEMENT], args.time)
+        rows = [] if besides is None else [*dict.fromkeys([*only, *besides]), PLACEMENT]
+        report = measured(args.program, rows, args.time)
     if args.keep:
         args.keep.write_text(json.dumps(report))
     report = in_placement(report, args.placement)
