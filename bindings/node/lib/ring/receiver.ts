@@ -26,8 +26,8 @@ export type { FrameInfo } from './message.js';
 
 /** Messages that one step of a loop over messages takes from the ring: they are given back together. */
 const TOGETHER = 64;
-/** Bytes up to which the `data` of a message that is of no batch is a copy: V8 makes an array of its own of so few in a fiftieth of
- * the time that a buffer over the ring takes (docs/adr/0035). */
+/** Bytes up to which the `data` of a message that is of no batch is a copy: V8 makes an array of its own of so few in a tenth of the
+ * time that a buffer over the ring takes, and has no finalizer to run for it (docs/adr/0035). */
 const COPIED = 64;
 const BATCH_TRY = ['max'];
 const BATCH_WAIT = ['max', ...WAIT_NAMES];
