@@ -54,8 +54,12 @@ packages() {
 
 # The profile is the workspace's: see Cargo.toml. What is there already may be in use by a running program.
 native() {
+    # The command looks for what is made in a directory with the profile's name, and that of dev is another: dev is what it builds
+    # where it is told of none.
+    profile="--profile ${PROFILE:-release}"
+    if [ "${PROFILE:-release}" = dev ]; then profile=; fi
     # shellcheck disable=SC2086
-    "$bin/napi" build --platform --profile "${PROFILE:-release}" --no-js --dts native.d.cts --output-dir "$tmp/native" -- \
+    "$bin/napi" build --platform $profile --no-js --dts native.d.cts --output-dir "$tmp/native" -- \
         $locked || return 1
     for made in "$tmp"/native/*; do
         cmp -s "$made" "${made##*/}" || mv "$made" . || return 1

@@ -39,8 +39,8 @@ export interface Tensor {
   /** The dimensions, the outermost first. Empty: one element without dimensions. */
   readonly shape: readonly number[];
   /**
-   * The elements in C order (the last dimension varies fastest): a view of the message, detached (length 0) once that is
-   * released. A copy instead, if a sender did not align them as the format has it.
+   * The elements in C order (the last dimension varies fastest): a view of the message's `data`, which ends as that does.
+   * A copy instead, if a sender did not align them as the format has it.
    *
    * `Float16Array` where the runtime has it, otherwise the raw bits in a `Uint16Array`; bfloat16 is always a
    * `Uint16Array` of raw bits, float8 and bool a `Uint8Array`. Complex numbers are pairs of floats, the real part first:

@@ -211,7 +211,7 @@ scene('a handle that is closed by its own listener', async (here) => {
       assert.equal(data.length, 0);
     }
   });
-  peer.tell('send 100 8 0');
+  peer.tell('send 100 80 0');
   await closed;
   await sleep(10);
   assert.equal(seen, 3);

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads';
+import { Ring } from '../index.mjs';
 import { execPath, programArgs, runtime } from './runtimes.mjs';
 import {
   check,
@@ -156,6 +157,44 @@ for (const [what, way] of ways) {
   });
 }
 
+scene('large messages, whose buffer is made when the one before is released', async ({ own }) => {
+  const LARGE = 32 << 20;
+  const ring = Ring.unnamed({ capacity: 4 * LARGE });
+  const [tx, rx] = [own(await ring.sender()), own(await ring.receiver())];
+  ring.close();
+  // As long as the one before, longer, shorter, short, and some that nobody looks at. A buffer ends where the next frame begins.
+  const lengths = [LARGE, LARGE, LARGE, LARGE + 64, LARGE + 64, LARGE, 112, LARGE, LARGE];
+  const kept = [];
+  for (const [n, length] of [...lengths, ...lengths].entries()) {
+    const fill = (/** @type {Uint8Array} */ slot) => {
+      slot[0] = n + 1;
+      slot[length - 1] = n + 2;
+    };
+    assert.equal(tx.tryReserve(length, fill), true);
+    const message = await rx.recv();
+    if (n % 8 === 7) continue;
+    const { data } = message;
+    assert.deepEqual([data.byteOffset, data.length, data.buffer.byteLength], [0, length, length]);
+    assert.deepEqual([data[0], data[length - 1]], [n + 1, n + 2]);
+    let moved;
+    if (n % 5 === 2) {
+      try {
+        moved = new Uint8Array(structuredClone(data.buffer, { transfer: [data.buffer] }));
+      } catch {
+        // Bun refuses.
+      }
+    }
+    message.release();
+    nothingIn([data]);
+    kept.push({ data, moved, n });
+  }
+  rx.close();
+  for (const { data, moved, n } of kept) {
+    nothingIn([data]);
+    if (moved !== undefined && moved.length > 0) assert.equal(moved[0], n + 1);
+  }
+});
+
 scene('a DataView of a released message throws', async ({ own }) => {
   const [tx, rx] = pair(own);
   await tx.send(new Uint8Array(100));
@@ -171,21 +210,25 @@ scene('a DataView of a released message throws', async ({ own }) => {
   assert.throws(() => message.text(), code('DETACHED'));
 });
 
-scene('views of ten thousand messages are all empty, and what is copied is not', async (here) => {
+scene('views of ten thousand messages are all empty, copies and short messages are not', async (here) => {
   const [rx, peer] = await fromPeer(here, { capacity: 4096 });
   peer.tell('send 10000 mixed 0');
   const kept = [];
+  const short = [];
   const copies = [];
   let seq = 0;
   for await (const message of rx) {
     check(seq++, message);
     if (message.length < 300)
       copies.push({ data: message.copy(), length: message.length, typeId: message.typeId, tag: message.tag });
-    kept.push(message.data);
+    const { data, length, typeId, tag } = message;
+    if (length > 64) kept.push(data);
+    else short.push({ data, length, typeId, tag });
     if (seq === 10_000) break;
   }
-  assert.ok(kept.every((view) => view.length === 0));
-  for (const copy of copies) check(Number(copy.tag & 0xffff_ffffn), copy);
+  assert.ok(kept.length > 1000 && kept.every((view) => view.length === 0));
+  assert.ok(short.length > 1000);
+  for (const copy of [...copies, ...short]) check(Number(copy.tag & 0xffff_ffffn), copy);
 });
 
 scene('a batch has one ArrayBuffer, and a message of it is released with it', async (here) => {
@@ -207,13 +250,66 @@ scene('a batch has one ArrayBuffer, and a message of it is released with it', as
   nothingIn(later);
 });
 
-scene('a message is a view of the memory that its sender wrote to, not a copy', async (here) => {
-  const [bus, peer] = await connected(here);
-  await peer.does('send 1 8 0', 'sent');
-  const { data } = await bus.recv();
-  assert.deepEqual([...data], [0, 1, 2, 3, 4, 5, 6, 7]);
-  await peer.does('frame 18 aabb', 'written');
-  assert.deepEqual([...data], [0, 1, 0xaa, 0xbb, 4, 5, 6, 7]);
+for (const length of [8, 64, 65, 100]) {
+  const what = length > 64 ? 'a view of the memory that its sender wrote to, not a copy' : 'a copy';
+  scene(`a message of ${length} bytes is ${what}`, async (here) => {
+    const [bus, peer] = await connected(here);
+    await peer.does(`send 1 ${length} 0`, 'sent');
+    const { data } = await bus.recv();
+    const before = [...data];
+    assert.equal(before.length, length);
+    await peer.does('frame 18 aabb', 'written');
+    const after = length > 64 ? [...before.slice(0, 2), 0xaa, 0xbb, ...before.slice(4)] : before;
+    assert.deepEqual([...data], after);
+  });
+}
+
+scene('a short message that no batch has is a copy, which stays and has a buffer of its own', async ({ own }) => {
+  const [tx, rx] = pair(own);
+  const kept = [];
+  const receive = [
+    async () => (await rx.recv()).data,
+    async () => /** @type {Message} */ (rx.tryRecv()).data,
+    async () => rx.recvSync({ allowMainThread: true }).data,
+    async () => {
+      for await (const message of rx) return message.data;
+      return assert.fail('it ended');
+    },
+  ];
+  for (let lap = 0; lap < 200; lap++) {
+    for (const [way, data] of receive.entries()) {
+      const sent = fill(lap + way, new Uint8Array([1, 32, 63, 64][lap % 4]));
+      await tx.send(sent);
+      const got = await data();
+      assert.deepEqual(got, sent);
+      kept.push({ got, sent });
+      // What is written to it is written to no ring.
+      const other = fill(lap + way, new Uint8Array(sent.length));
+      await tx.send(other);
+      const again = await rx.recv();
+      again.data.fill(0xdd);
+      assert.deepEqual(again.copy(), other);
+      assert.equal(again.data, again.data);
+      again.release();
+      assert.throws(() => again.data, code('DETACHED'));
+    }
+  }
+  rx.close();
+  for (const { got, sent } of kept) assert.deepEqual(got, sent);
+  assert.equal(new Set(kept.map(({ got }) => got.buffer)).size, kept.length);
+});
+
+scene('a message of one byte more is a view, and so is a short one of a batch', async ({ own }) => {
+  const [tx, rx] = pair(own);
+  await tx.send(fill(1, new Uint8Array(65)));
+  await tx.send(fill(2, new Uint8Array(64)));
+  const first = (await rx.recv()).data;
+  assert.equal(first.length, 65);
+  const batch = await rx.recvBatch();
+  const second = /** @type {Message} */ (batch.at(0)).data;
+  assert.deepEqual(second, fill(2, new Uint8Array(64)));
+  batch.release();
+  nothingIn([first, second]);
 });
 
 scene('a slot is the memory that the receiver reads', async (here) => {

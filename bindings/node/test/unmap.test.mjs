@@ -24,7 +24,7 @@ const ways = [
     () => {
       const [tx, rx] = Ring.pair(4096);
       tx.tryReserve(5, (slot) => void slot.fill(7));
-      tx.trySend('kept');
+      tx.trySend('kept'.repeat(20));
       assert.equal(rx.tryRecv()?.data[4], 7);
       const last = rx.tryRecv()?.data;
       tx.close();

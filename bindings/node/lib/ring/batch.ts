@@ -20,6 +20,8 @@ export class Taken<M extends Message = Message> implements Place {
     readonly count: number,
     /** Gives back what was handed out. */
     readonly giveBack: () => void,
+    /** Messages of up to so many bytes are copied when their bytes are asked for, which costs less than a view. */
+    private readonly copied = 0,
   ) {}
 
   /** The next message, once each. */
@@ -54,9 +56,19 @@ export class Taken<M extends Message = Message> implements Place {
     return this.consumer.bytes.slice(at, at + length);
   }
 
-  /** A view for the user, which ends with the release. */
+  /** What the user gets: a view, which ends with the release, or a short message's copy, which lasts. A copy is not
+   * detached: that would free memory which a thread of the runtime may still use (`fs.write`). */
   view(at: number, length: number): Uint8Array {
-    return this.sharedView().view(this.unwrapped(at), length);
+    if (length <= this.copied) return this.copy(at, length);
+    const place = this.unwrapped(at);
+    if (this.shared !== null) {
+      try {
+        return this.shared.view(place, length);
+      } catch (error) {
+        if (!this.shared.moved) throw error;
+      }
+    }
+    return this.sharedView().view(place, length);
   }
 
   /** The payload of the first message and everything up to the end of the last one. */
@@ -69,7 +81,7 @@ export class Taken<M extends Message = Message> implements Place {
     if (this.shared?.moved) this.endViews();
     if (this.shared === null) {
       const { consumer, count } = this;
-      this.shared = new SharedView(this.native, consumer.start(0), consumer.span(count));
+      this.shared = new SharedView(this.native, consumer.start(0), consumer.span(count), consumer.ahead);
     }
     return this.shared;
   }
@@ -101,12 +113,15 @@ export class Taken<M extends Message = Message> implements Place {
   }
 
   /** Ends all views and gives the first `count` frames back; the others are received again. */
-  release(count: number): void {
+  release(count: number, closing = false): void {
     if (!this.alive) return;
     this.alive = false;
     const { consumer } = this;
+    const large = this.count === 1 && !closing ? (this.shared?.large ?? 0) : 0;
     this.endViews();
     consumer.release(count > 0 ? consumer.after(count - 1) : consumer.position);
+    // The sender has the room by now.
+    if (large !== 0) consumer.makeAhead(large);
   }
 }
 

@@ -4,6 +4,7 @@ import { Half, storePosition } from '../endpoint/half.js';
 import { call } from '../errors.js';
 import { FLAGS, FRAME_HEADER, HEAD, MESSAGE_MAX, PRODUCER, ROLE_CLOSED, TAIL, WAIT, WAKE_FRACTION } from '../facts.js';
 import { type FrameInfo, wide } from './message.js';
+import { Ahead } from './view.js';
 
 /** Numbers of a frame in {@link Consumer.frames}. */
 const STRIDE = 3;
@@ -14,10 +15,22 @@ export class Consumer extends Half {
   head: number;
   /** Of the frames handed out: where the payload begins in `bytes`, its length, the position after the frame. */
   frames = new Int32Array(64 * STRIDE);
+  readonly ahead: Ahead;
 
   constructor(native: NativeEndpoint, memory: Memory) {
     super(native, memory);
     this.head = this.position;
+    this.ahead = new Ahead(native);
+  }
+
+  /** Makes the buffer for the next message, if that is as long as the last one. */
+  makeAhead(length: number): void {
+    this.ahead.make((this.position & (this.capacity - 1)) + FRAME_HEADER, length);
+  }
+
+  override move(data: ArrayBuffer): void {
+    this.ahead.drop();
+    super.move(data);
   }
 
   /** Whether a frame is there. The tail may move up to `position + capacity`. */

@@ -27,7 +27,7 @@ export function wide(low: number, high: number): bigint {
   return (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
 }
 
-/** A received message: a view of the shared memory until it is released, at the latest by the next receive. */
+/** A received message: in shared memory until it is released, at the latest by the next receive. */
 export class Message {
   /** Bytes of payload. */
   readonly length: number;
@@ -52,7 +52,8 @@ export class Message {
   }
 
   /** The payload, in shared memory. The same view each time; its length is 0 once the message is released, and asking
-   * for it then is an error. A sender that rewrites what it sent can change it: `copy` what must not change. */
+   * for it then is an error. A sender that rewrites what it sent can change it: `copy` what must not change. Of a message of up to
+   * 64 bytes that is of no batch it is a copy instead, which stays as it was when it was first asked for. */
   get data(): Uint8Array {
     this.check();
     if (this.seen === null) this.seen = this.length === 0 ? new Uint8Array(0) : this.frames.view(this.at, this.length);
