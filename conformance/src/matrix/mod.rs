@@ -43,9 +43,8 @@ pub struct Args {
     /// Only scenarios whose `transport/name` contains this
     #[arg(long, value_name = "TEXT")]
     pub scenario: Option<String>,
-    /// Shorter streams
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    pub length: Length,
     /// Of two languages neither of which is Rust, only a share of the scenarios, each over one of ring and bus
     #[arg(long)]
     pub spread: bool,
@@ -55,6 +54,24 @@ pub struct Args {
     /// The seed of the random moments, as a failure names it
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
+}
+
+/// How many messages make a long stream. Enough that each stream laps its ring many times, whatever is chosen: of 5,000
+/// messages, which are 840 bytes long on average, a ring of 64 KiB takes 64 laps.
+#[derive(clap::Args, Clone, Copy)]
+pub struct Length {
+    /// Streams of 5,000 messages
+    #[arg(long, conflicts_with = "messages")]
+    quick: bool,
+    /// How many messages make a long stream
+    #[arg(long, value_name = "NUMBER", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(5000..))]
+    messages: u64,
+}
+
+impl Length {
+    fn messages(self) -> u64 {
+        if self.quick { 5000 } else { self.messages }
+    }
 }
 
 /// How a scenario uses the processors.
@@ -190,7 +207,7 @@ pub fn play(args: &Args) -> Result<Report> {
     if jobs.is_empty() && casts.is_empty() && here.len() == all.len() {
         return Err("nothing to do: no pair and scenario is chosen".into());
     }
-    let messages = if args.quick { 5000 } else { 100_000 };
+    let messages = args.length.messages();
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let bar = progress(jobs.len() + casts.len());
     let mut outcomes = play_all(&jobs, messages, seed, args.spread, &bar);
