@@ -43,6 +43,7 @@ pub struct Args {
     /// Only scenarios whose `transport/name` contains this
     #[arg(long, value_name = "TEXT")]
     pub scenario: Option<String>,
+    /// Of streams
     #[command(flatten)]
     pub length: Length,
     /// Of two languages neither of which is Rust, only a share of the scenarios, each over one of ring and bus
@@ -234,7 +235,7 @@ fn play_all(jobs: &[Job<'_>], messages: u64, seed: u64, spread: bool, bar: &Prog
 fn play_one(job: &Job<'_>, messages: u64, seed: u64, spread: bool, processors: usize, shared: &Processors) -> Outcome {
     let &Job { producer, consumer, over, scenario, number } = job;
     let random = fastrand::Rng::with_seed(seed);
-    let mut pair = Pair { producer, consumer, over, variant: number, messages, spread, random };
+    let mut pair = Pair { producer, consumer, over, variant: number, messages, spread, fresh: false, random };
     // Two programs that spin need two processors; two that sleep in turns need about one.
     let cores = match scenario.load {
         Load::Idle => 0,
