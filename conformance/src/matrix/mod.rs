@@ -159,6 +159,10 @@ impl Processors {
     }
 }
 
+/// How many scenarios run beside each other for each processor. At two, half of the processors' time was left over: most scenarios
+/// wait, and a busy one that waits for a processor holds up whatever comes after it.
+const AT_A_TIME: usize = 3;
+
 /// The longest that one scenario may take, on a machine that has much else to do.
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -224,7 +228,7 @@ pub fn play(args: &Args) -> Result<Report> {
 fn play_all(jobs: &[Job<'_>], messages: u64, seed: u64, spread: bool, bar: &ProgressBar) -> Vec<Outcome> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let shared = Processors::new(processors);
-    work::each(jobs, 2 * processors, |at, job| {
+    work::each(jobs, AT_A_TIME * processors, |at, job| {
         bar.set_message(format!("{} → {}", job.producer.name, job.consumer.name));
         let outcome = play_one(job, messages, seed ^ at as u64, spread, processors, &shared);
         bar.inc(1);

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use ramway_agents::{Language, Result};
 
-use super::{Args, LIMIT, Load, Outcome, Processors, work};
+use super::{AT_A_TIME, Args, LIMIT, Load, Outcome, Processors, work};
 use crate::run::{self, Scene};
 use cast::Cast;
 
@@ -102,7 +102,7 @@ pub fn jobs<'a>(here: &[&'a Language], args: &Args, chosen: &dyn Fn(&Language, &
 pub fn play_all(jobs: &[Job<'_>], messages: u64, seed: u64, done: impl Fn(&str) + Sync) -> Vec<Outcome> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let shared = Processors::new(processors);
-    work::each(jobs, 2 * processors, |at, job| {
+    work::each(jobs, AT_A_TIME * processors, |at, job| {
         let outcome = play_one(job, messages, seed ^ at as u64, &shared);
         done(&outcome.producer);
         outcome
