@@ -38,8 +38,8 @@ check: need-cargo ## before each commit, a few minutes: linters, the quick tests
 facts: need-cargo ## writes the constants of every language and the tables of docs/ABI.md anew from format/facts.toml
 	@cargo run --quiet -p ramway-format
 
-conformance: need-cargo ## every vector through every language, and every language with every other (QUICK=1: shorter streams)
-	@$(MAKE) --no-print-directory -C conformance $(if $(QUICK),quick,test)
+conformance: need-cargo ## every vector through every language, and every language with every other, in long streams (QUICK=1: short ones)
+	@$(MAKE) --no-print-directory -C conformance $(if $(QUICK),quick,long)
 
 lint: ## rustfmt and clippy, warnings are errors
 	@sh scripts/lint.sh

@@ -28,9 +28,10 @@ note() { printf '    %s%s%s\n' "$yellow" "$1" "$plain"; }
 # Runs a command with its output in $log and nothing on its standard input. Colours are taken out of the log afterwards: Maven
 # 3.8 writes the end of one even when told to write none, and a summary behind it was not found.
 escape=$(printf '\033')
+log_of() { printf '%s/%s.log' "$logs" "$(printf '%s' "$1" | tr -c 'A-Za-z0-9\n' '-')"; } # NAME
 run_logged() { # NAME COMMAND...
     mkdir -p "$logs"
-    log=$logs/$(printf '%s' "$1" | tr -c 'A-Za-z0-9\n' '-').log
+    log=$(log_of "$1")
     shift
     printf '$ %s\n' "$*" >"$log"
     "$@" </dev/null >"$log.raw" 2>&1

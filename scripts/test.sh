@@ -4,6 +4,7 @@
 #   CI=true        a missing toolchain is a failure instead of a skipped suite
 #   SKIP_LINT=1    leaves out rustfmt and clippy (`make lint` runs them alone)
 #   VERBOSE=1      prints each test binary's own summary line (on with CI=true)
+#   TEST_LANES=1   no two suites at a time: see `join` below
 #   TEST_TIMEOUT   seconds after which one suite is stopped and counted as failed (default 3000)
 #
 # Each suite's whole output goes to a log under the target directory; what is printed is one line a suite, and the
@@ -14,7 +15,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 passed=0 failed=0 skipped=0
 # Which suite of how many; before they run they are counted, with the seconds that they took the last time.
-number=0 total=0 counting='' expected=0 unknown=0
+lane='' number=0 total=0 counting='' expected=0 unknown=0
 record=$logs/seconds
 
 # Tests that name no directory of their own get one that nobody else uses.
@@ -25,7 +26,8 @@ RAMWAY_DIR=$(mktemp -d "$base/ramway-test.XXXXXX") || exit 1
 export RAMWAY_DIR
 # A .NET program that a test kills would leave its diagnostics socket in the temporary directory.
 export DOTNET_EnableDiagnostics=0
-trap 'rm -rf "$RAMWAY_DIR"' EXIT
+lanes=$(mktemp -d) && mkdir "$lanes/of" || exit 1
+trap 'rm -rf "$RAMWAY_DIR" "$lanes"' EXIT
 trap 'exit 130' INT TERM
 
 # add PASSED FAILED SKIPPED
@@ -38,6 +40,8 @@ suite() { # NAME
     if [ -n "$counting" ]; then
         total=$((total + 1))
         last=$(sed -n "s/^$1: //p" "$record" 2>/dev/null | tail -n 1)
+        # One of another lane runs meanwhile.
+        if [ -n "$lane" ] && [ -n "$last" ]; then last=$((last / 2)); fi
         if [ -n "$last" ]; then expected=$((expected + last)); else unknown=$((unknown + 1)); fi
         return 1
     fi
@@ -79,7 +83,12 @@ plain_suite() { # NAME COMMAND...
     shift
     suite "$name" || return 0
     run_logged "$name" "$@"
-    rc=$?
+    plain_result $?
+}
+
+# Counts what a suite in $log says of itself.
+plain_result() { # RC
+    rc=$1
     # shellcheck disable=SC2046
     set -- $(sed -n 's/^\([a-z+]*: \)\{0,1\}\([0-9][0-9]*\) passed, \([0-9][0-9]*\) failed\(, \([0-9][0-9]*\) skipped\)\{0,1\} *$/\2 \3 \5/p' "$log" | tail -n 1 |
         awk '{ p = $1; f = $2; s = $3 + 0 } END { print p + 0, f + 0, s + 0 }')
@@ -125,21 +134,71 @@ language_suite() { # NAME DIRECTORY COMMAND...
         esac
     done
     if [ -n "$lacking" ]; then missing "$name" "$lacking"; return 0; fi
-    plain_suite "$name" limited "$MAKE_COMMAND" --no-print-directory -C "$directory" test
+    if [ -n "$counting" ] || [ -z "$lane" ]; then
+        plain_suite "$name" limited "$MAKE_COMMAND" --no-print-directory -C "$directory" test
+    else
+        number=$((number + 1))
+        printf '%d %s %s\n' "$number" "$directory" "$name" >>"$lanes/of/$lane"
+    fi
+}
+
+# Most of the languages' suites keep one processor busy: a linker, a compiler, or a test that waits for another process. So those of
+# two lanes run side by side, each lane's one after the other. In one lane are those that must not meet: Kotlin's builds the
+# Java port anew, in the directory from which Java's tests run.
+lane() { if [ "${TEST_LANES:-2}" != 1 ]; then lane=$1; fi; }
+
+# Runs what the lanes have, and reports it in the order in which the suites are numbered.
+join() {
+    lane=
+    [ -z "$counting" ] && [ -n "$(ls "$lanes/of")" ] || return 0
+    sort -n "$lanes"/of/* >"$lanes/all"
+    # The one who waits is in the background and not those who run: what a shell starts there ignores Ctrl-C, and the tests of
+    # Ctrl-C need it as a terminal has it.
+    (
+        passed=0 failed=0 skipped=0
+        while read -r number directory name; do
+            printf '==> suite %d of %d: %s ...\n' "$number" "$total" "$name"
+            until [ -e "$lanes/$number.ended" ] || [ -e "$lanes/over" ]; do
+                kill -0 $$ 2>/dev/null || exit 1
+                sleep 1
+            done
+            log=$(log_of "$name")
+            [ -e "$lanes/$number.ended" ] || echo "1 0 0 its lane was stopped" | tee "$log" >"$lanes/$number.ended"
+            read -r rc from to _ <"$lanes/$number.ended"
+            started=$(($(date +%s) - to + from))
+            plain_result "$rc"
+        done <"$lanes/all"
+        echo "$passed $failed $skipped" >"$lanes/counts"
+    ) &
+    for one in "$lanes"/of/*; do basename "$one"; done | xargs -n 1 -P 2 sh scripts/lane.sh "$lanes"
+    : >"$lanes/over"
+    wait
+    # shellcheck disable=SC2046
+    add $(cat "$lanes/counts" || echo 0 1 0)
+    rm -rf "${lanes:?}"/* && mkdir "$lanes/of"
+}
+
+# The programs of the workspace are there, for scripts/built.sh, whatever came of the tests.
+note_built() {
+    if [ -z "$counting" ] && grep -q '^ *Finished ' "$log"; then export RAMWAY_BUILT=yes; fi
 }
 all_suites() {
     if [ -z "${SKIP_LINT:-}" ]; then check "linters" sh scripts/lint.sh; fi
 
     cargo_suite "rust" limited cargo test $locked --workspace --all-features --no-fail-fast
+    note_built
     if [ -d core/models ]; then cargo_suite "models (loom)" limited sh scripts/loom.sh; fi
+    lane 1
     language_suite "c and c++" capi cc c++ cmake pkg-config
     language_suite "go" bindings/go go
-    language_suite "python" bindings/python cargo python3
-    language_suite "node, bun and deno" bindings/node cargo node npm
     language_suite "java" bindings/java mvn jdk
     language_suite "kotlin" bindings/kotlin mvn jdk
+    lane 2
+    language_suite "python" bindings/python cargo python3
+    language_suite "node, bun and deno" bindings/node cargo node npm
     language_suite "c#" bindings/csharp npm python3
     language_suite "zig" bindings/zig cargo python3
+    join
     language_suite "the report page" bench/page-tests node npm chromium
     language_suite "languages with each other" conformance cc c++ python3
     language_suite "examples in python" examples/python cc c++ python3
@@ -152,7 +211,7 @@ all_suites() {
 counting=yes
 all_suites
 counting=
-if [ "$expected" -eq 0 ]; then long="20 minutes on two quiet processors, an hour on busy ones, and more where all is downloaded and built first"
+if [ "$expected" -eq 0 ]; then long="45 minutes on two quiet processors, more on busy ones and where all is downloaded first"
 elif [ "$unknown" -ne 0 ]; then long="$(minutes "$expected") as the last time, and $unknown suites that have not run here yet"
 else long="$(minutes "$expected") as the last time"; fi
 

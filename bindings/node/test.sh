@@ -102,7 +102,7 @@ peer() {
 # The command that some tests talk to.
 command_to_talk_to() {
     # shellcheck disable=SC2086
-    cargo build --quiet $locked --package ramway-cli --bin ramway
+    sh ../../scripts/built.sh ramway || cargo build --quiet $locked --package ramway-cli --bin ramway
 }
 
 run_tests() {

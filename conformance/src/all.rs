@@ -9,9 +9,8 @@ use crate::{matrix, missing_is_failure, summary, vectors};
 /// `ramway-conformance all`
 #[derive(clap::Args)]
 pub struct Args {
-    /// Shorter streams
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    length: matrix::Length,
 }
 
 fn play(args: &Args) -> Result<(usize, usize, usize)> {
@@ -23,7 +22,7 @@ fn play(args: &Args) -> Result<(usize, usize, usize)> {
         languages: Vec::new(),
         pairs: Vec::new(),
         scenario: None,
-        quick: args.quick,
+        length: args.length,
         spread: true,
         json: None,
         seed: None,

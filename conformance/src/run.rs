@@ -39,6 +39,11 @@ impl Scene {
         self.directory.path()
     }
 
+    /// A place in it, for an agent that may know another one.
+    pub fn path(&self, name: &str) -> String {
+        self.directory().join(name).display().to_string()
+    }
+
     /// What is left of its time.
     pub fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
@@ -68,7 +73,7 @@ impl Scene {
             Said::Aside(line) => written.add(&format!("stderr: {line}")),
         };
         let agent = Agent::start(command, said).map_err(|cause| format!("{label}: {cause}"))?;
-        Ok(Program { agent, label, deadline: self.deadline, page, language: language.id.clone() })
+        Ok(Program { agent, label, deadline: self.deadline, page, language: language.id.clone(), stays: false })
     }
 
     /// An agent of this language that was [given back](Program::give_back) to this thread, or a new one. It knows no directory but that
@@ -81,7 +86,7 @@ impl Scene {
             let at = idle.iter().position(|program| program.language == language.id)?;
             Some(idle.swap_remove(at))
         });
-        let Some(mut program) = idle else { return self.start(language, role) };
+        let Some(mut program) = idle else { return Ok(self.start(language, role)?.staying()) };
         program.label = format!("{} {role}", language.name);
         program.deadline = self.deadline;
         program.page.turn(Some(self.entries(&program.label)));
@@ -181,6 +186,25 @@ pub fn keep(languages: [&Language; 2]) {
     drop::<Vec<_>>(others);
 }
 
+/// Ends this thread's idle agents but for one of each language.
+pub fn thin() {
+    let others = IDLE.with_borrow_mut(|idle| {
+        let (kept, others) =
+            std::mem::take(idle).into_iter().fold((Vec::new(), Vec::new()), |(mut kept, mut others), one| {
+                let first = kept.iter().all(|other: &Program| other.language != one.language);
+                if first {
+                    kept.push(one)
+                } else {
+                    others.push(one)
+                }
+                (kept, others)
+            });
+        *idle = kept;
+        others
+    });
+    drop::<Vec<Program>>(others);
+}
+
 /// A running agent. Killed and waited for when dropped.
 pub struct Program {
     agent: Agent,
@@ -188,6 +212,7 @@ pub struct Program {
     deadline: Instant,
     page: Page,
     language: String,
+    stays: bool,
 }
 
 impl Program {
@@ -262,11 +287,22 @@ impl Program {
         self.expect(word)
     }
 
-    /// Has it close what is open, and waits for its orderly end.
+    /// The same, to be [given back](Self::give_back) when it has finished.
+    #[must_use]
+    pub fn staying(mut self) -> Self {
+        self.stays = true;
+        self
+    }
+
+    /// Has it close what is open, and waits for its orderly end; one that [stays](Self::staying) is given back.
     ///
     /// # Errors
     /// It ends otherwise, or not in time.
-    pub fn finish(mut self) -> Result<()> {
+    pub fn finish(self) -> Result<()> {
+        if self.stays { self.give_back() } else { self.end() }
+    }
+
+    fn end(mut self) -> Result<()> {
         let outcome = self.agent.finish(self.deadline);
         self.named(outcome)
     }
@@ -278,7 +314,7 @@ impl Program {
     pub fn give_back(mut self) -> Result<()> {
         let idle = IDLE.with_borrow(|idle| idle.iter().filter(|program| program.language == self.language).count());
         if idle >= IDLE_MOST {
-            return self.finish();
+            return self.end();
         }
         self.ask("close", "closed")?;
         self.page.turn(None);

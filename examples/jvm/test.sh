@@ -21,7 +21,7 @@ $maven -f "$root/bindings/java/pom.xml" -Dmaven.test.skip=true -Dramway.build="$
 
 profile=dev directory=debug
 if [ "${1:-test}" = programs ]; then profile=release directory=release; fi
-(cd "$root" && cargo build --quiet --profile "$profile" -p ramway-examples) || exit 1
+(cd "$root" && { [ $profile = dev ] && sh scripts/built.sh camera robot || cargo build --quiet --profile $profile -p ramway-examples; }) || exit 1
 
 RAMWAY_EXAMPLES_RUST=$target/$directory
 RAMWAY_EXAMPLES_JAVA=$JAVA_HOME/bin/java

@@ -11,7 +11,7 @@ make=${MAKE:-make}
 # The other halves: cargo's profile, and where it puts its programs.
 programs() { # PROFILE DIRECTORY
     export RAMWAY_EXAMPLES_RUST="$target/$2" RAMWAY_EXAMPLES_CPP="$target/examples-cpp"
-    (cd ../.. && cargo build --quiet --profile "$1" -p ramway-examples) &&
+    (cd ../.. && { [ "$1" = dev ] && sh scripts/built.sh camera robot || cargo build --quiet --profile "$1" -p ramway-examples; }) &&
         "$make" --no-print-directory -C ../../capi build &&
         "$make" --no-print-directory -C "$examples/cpp" OUT="$RAMWAY_EXAMPLES_CPP"
 }

@@ -23,7 +23,9 @@ fi
 
 report=$tmp/report.xml
 # The commands of the guide build in the same place.
-(cd ../.. && cargo build --quiet -p ramway-cli -p ramway-examples --bin ramway --bin stock --bin distance) && "$make" --no-print-directory -C ../../capi build || exit 1
+(cd ../.. && { sh scripts/built.sh ramway stock distance ||
+    cargo build --quiet -p ramway-cli -p ramway-examples --bin ramway --bin stock --bin distance; }) && \
+    "$make" --no-print-directory -C ../../capi build || exit 1
 export RAMWAY_EXAMPLES_RUST="$target/debug" RAMWAY_LIB="$target/release"
 # The settings are the binding's, but not its tests.
 # shellcheck disable=SC2086

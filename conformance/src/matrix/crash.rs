@@ -169,7 +169,7 @@ pub fn killed_at_random(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     let produce = "produce endings=1000 progress=yes sizes=100";
     let consume = "consume endings=1000 progress=yes sizes=100";
     let (mut producer, mut consumer) = pair.play(scene, &plan, &format!("{produce} count=1000000000"), consume)?;
-    let kills = if pair.messages < 100_000 { 1 } else { 2 };
+    let kills = if pair.messages < 20_000 { 1 } else { 2 };
     let (mut sent, mut received) = (Row::default(), Row::default());
     let mut end = 0;
     for round in 1..=kills {

@@ -49,6 +49,9 @@ pub struct Pair<'a> {
     pub messages: u64,
     /// Whether other pairs play a share of the scenarios (`--spread`).
     pub spread: bool,
+    /// Whether both programs are new, are told names, and end with the scenario. Those of other scenarios are told paths, and go on
+    /// in the next one of the pair: a JVM takes longer to start than most of them.
+    pub fresh: bool,
     pub random: fastrand::Rng,
 }
 
@@ -82,19 +85,20 @@ impl Pair<'_> {
     }
 
     /// What opens one side: a ring `r`, with one for the other direction `back` where it is a conversation, or a bus `b`.
-    fn opening(&self, plan: &Plan, producer: bool, creates: bool) -> String {
+    fn opening(&self, scene: &Scene, plan: &Plan, producer: bool, creates: bool) -> String {
         let Plan { capacity, align, wait, talk, .. } = plan;
         let role = match (producer, talk) {
             (_, true) => "both",
             (true, false) => "producer",
             (false, false) => "consumer",
         };
+        let place = |name: &str| if self.fresh { name.to_owned() } else { scene.path(name) };
         let place = match (self.over, talk, creates) {
-            (Over::Bus, _, true) => "listen=b",
-            (Over::Bus, _, false) => "connect=b",
-            (Over::Ring, false, _) => "ring=r",
-            (Over::Ring, true, _) if producer => "ring=r back=back",
-            (Over::Ring, true, _) => "ring=back back=r",
+            (Over::Bus, _, true) => format!("listen={}", place("b")),
+            (Over::Bus, _, false) => format!("connect={}", place("b")),
+            (Over::Ring, false, _) => format!("ring={}", place("r")),
+            (Over::Ring, true, _) if producer => format!("ring={} back={}", place("r"), place("back")),
+            (Over::Ring, true, _) => format!("ring={} back={}", place("back"), place("r")),
             (Over::Rpc | Over::RpcAsync, ..) => unreachable!("a server and a client are opened otherwise"),
         };
         let made = match (self.over, creates) {
@@ -106,8 +110,18 @@ impl Pair<'_> {
     }
 
     fn start(&self, scene: &Scene, plan: &Plan, producer: bool, creates: bool, label: &str) -> Result<Program> {
-        let mut program = scene.start(if producer { self.producer } else { self.consumer }, label)?;
-        program.tell(&self.opening(plan, producer, creates))?;
+        let language = if producer { self.producer } else { self.consumer };
+        let mut program = if self.fresh { scene.start(language, label) } else { scene.take(language, label) }?;
+        program.tell(&self.opening(scene, plan, producer, creates))?;
+        Ok(program)
+    }
+
+    /// A successor is another process than the one before.
+    fn next(&self, scene: &Scene, plan: &Plan, producer: bool, label: &str) -> Result<Program> {
+        let program = scene.start(if producer { self.producer } else { self.consumer }, label)?;
+        let mut program = if self.fresh { program } else { program.staying() };
+        program.tell(&self.opening(scene, plan, producer, false))?;
+        attached(&mut program, plan)?;
         Ok(program)
     }
 
@@ -143,16 +157,12 @@ impl Pair<'_> {
 
     /// A successor of the producer on the ring that is there.
     pub fn next_producer(&self, scene: &Scene, plan: &Plan) -> Result<Program> {
-        let mut program = self.start(scene, plan, true, false, "next producer")?;
-        attached(&mut program, plan)?;
-        Ok(program)
+        self.next(scene, plan, true, "next producer")
     }
 
     /// A successor of the consumer on the ring that is there.
     pub fn next_consumer(&self, scene: &Scene, plan: &Plan) -> Result<Program> {
-        let mut program = self.start(scene, plan, false, false, "next consumer")?;
-        attached(&mut program, plan)?;
-        Ok(program)
+        self.next(scene, plan, false, "next consumer")
     }
 }
 

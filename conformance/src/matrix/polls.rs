@@ -137,7 +137,16 @@ mod tests {
             let mut all = Vec::new();
             for over in [Over::Ring, Over::Bus] {
                 let random = fastrand::Rng::with_seed(1);
-                let pair = Pair { producer: &rust, consumer: &other, over, variant: 3, messages: 1, spread, random };
+                let pair = Pair {
+                    producer: &rust,
+                    consumer: &other,
+                    over,
+                    variant: 3,
+                    messages: 1,
+                    spread,
+                    fresh: false,
+                    random,
+                };
                 let mine = plays(&pair, &rust);
                 assert_eq!(mine.iter().map(|(time, _)| *time).collect::<Vec<_>>(), TIMES);
                 all.extend(mine);

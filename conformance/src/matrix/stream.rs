@@ -7,6 +7,7 @@ use crate::run::Scene;
 
 /// 100,000 messages of all lengths with sequence, checksum, type ids and tags.
 pub fn mixed(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
+    pair.fresh = true;
     let mut plan = pair.plan();
     plan.wait = wait(pair);
     let send = pair.pick(&["how=send", "how=reserve", "how=reserve batch=32", "how=send batch=7"]);

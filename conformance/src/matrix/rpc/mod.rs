@@ -50,7 +50,7 @@ fn wait(pair: &Pair<'_>) -> &'static str {
 
 /// Where the server of a scene listens.
 fn place(scene: &Scene) -> String {
-    scene.directory().join("s").display().to_string()
+    scene.path("s")
 }
 
 /// What opens a server.

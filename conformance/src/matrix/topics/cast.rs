@@ -16,6 +16,8 @@ pub struct Cast<'a> {
     pub variant: usize,
     /// How many messages make a long stream.
     pub messages: u64,
+    /// As in a [`Pair`](super::super::pair::Pair).
+    pub fresh: bool,
     pub random: fastrand::Rng,
 }
 
@@ -88,21 +90,35 @@ impl Cast<'_> {
         ["block", "hybrid", "block", "spin", "hybrid"][(self.variant + place) % 5]
     }
 
+    fn start(&self, scene: &Scene, language: &Language, label: &str) -> Result<Program> {
+        if self.fresh { scene.start(language, label) } else { scene.take(language, label) }
+    }
+
+    /// What the programs call the topic.
+    fn topic(&self, scene: &Scene) -> String {
+        if self.fresh { "t".to_owned() } else { scene.path("t") }
+    }
+
     fn publisher(&self, scene: &Scene, plan: &Plan, creates: bool, more: &str, label: &str) -> Result<Program> {
-        let mut program = scene.start(self.publisher, label)?;
+        let program = self.start(scene, self.publisher, label)?;
+        self.publish(program, scene, plan, creates, more)
+    }
+
+    fn publish(&self, mut program: Program, scene: &Scene, plan: &Plan, creates: bool, more: &str) -> Result<Program> {
         let made = if creates { plan.created() } else { String::new() };
         let eject = plan.eject_after.map_or(String::new(), |ms| format!(" eject_after={ms}"));
-        program.tell(&format!("open role=producer topic=t wait={}{made}{eject}{more}", self.wait(0)))?;
+        let topic = self.topic(scene);
+        program.tell(&format!("open role=producer topic={topic} wait={}{made}{eject}{more}", self.wait(0)))?;
         Ok(program)
     }
 
     fn subscriber(&self, scene: &Scene, plan: &Plan, place: usize, creates: bool) -> Result<Program> {
         let policy = self.policies[place];
-        let mut program = scene.start(self.subscribers[place], policy)?;
+        let mut program = self.start(scene, self.subscribers[place], policy)?;
         let made = if creates { plan.created() } else { String::new() };
         let durable = if plan.durable && place == 0 { " label=r durable=yes" } else { "" };
-        let wait = self.wait(place + 1);
-        program.tell(&format!("open role=consumer topic=t policy={policy} wait={wait}{made}{durable}"))?;
+        let (topic, wait) = (self.topic(scene), self.wait(place + 1));
+        program.tell(&format!("open role=consumer topic={topic} policy={policy} wait={wait}{made}{durable}"))?;
         Ok(program)
     }
 
@@ -146,15 +162,19 @@ impl Cast<'_> {
 
     /// A successor of the publisher on the topic that is there.
     pub fn next_publisher(&self, scene: &Scene, plan: &Plan) -> Result<Program> {
-        let mut program = self.publisher(scene, plan, false, "", "next publisher")?;
+        // Another process than the one before.
+        let program = scene.start(self.publisher, "next publisher")?;
+        let program = if self.fresh { program } else { program.staying() };
+        let mut program = self.publish(program, scene, plan, false, "")?;
         plan.attached(&mut program)?;
         Ok(program)
     }
 
     /// A subscriber in another place of the cast's languages, opened with what `keys` say.
     pub fn subscribe(&self, scene: &Scene, plan: &Plan, place: usize, keys: &str) -> Result<Program> {
-        let mut program = scene.start(self.subscribers[place], keys)?;
-        program.tell(&format!("open role=consumer topic=t wait={} {keys}", self.wait(place + 1)))?;
+        let mut program = self.start(scene, self.subscribers[place], keys)?;
+        let topic = self.topic(scene);
+        program.tell(&format!("open role=consumer topic={topic} wait={} {keys}", self.wait(place + 1)))?;
         plan.attached(&mut program)?;
         Ok(program)
     }

@@ -14,8 +14,8 @@ use std::time::Instant;
 
 use ramway_agents::{Language, Result};
 
-use super::{Args, LIMIT, Load, Outcome, Processors, work};
-use crate::run::Scene;
+use super::{AT_A_TIME, Args, LIMIT, Load, Outcome, Processors, work};
+use crate::run::{self, Scene};
 use cast::Cast;
 
 type Play = fn(&mut Cast<'_>, &Scene) -> Result<()>;
@@ -102,7 +102,7 @@ pub fn jobs<'a>(here: &[&'a Language], args: &Args, chosen: &dyn Fn(&Language, &
 pub fn play_all(jobs: &[Job<'_>], messages: u64, seed: u64, done: impl Fn(&str) + Sync) -> Vec<Outcome> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let shared = Processors::new(processors);
-    work::each(jobs, 2 * processors, |at, job| {
+    work::each(jobs, AT_A_TIME * processors, |at, job| {
         let outcome = play_one(job, messages, seed ^ at as u64, &shared);
         done(&outcome.producer);
         outcome
@@ -112,7 +112,8 @@ pub fn play_all(jobs: &[Job<'_>], messages: u64, seed: u64, done: impl Fn(&str) 
 fn play_one(job: &Job<'_>, messages: u64, seed: u64, shared: &Processors) -> Outcome {
     let &Job { publisher, subscribers, scenario, number } = job;
     let random = fastrand::Rng::with_seed(seed);
-    let mut cast = Cast { publisher, subscribers, policies: scenario.policies, variant: number, messages, random };
+    let mut cast =
+        Cast { publisher, subscribers, policies: scenario.policies, variant: number, messages, fresh: false, random };
     let cores = usize::from(scenario.load == Load::Busy);
     shared.take(cores);
     let began = Instant::now();
@@ -125,6 +126,8 @@ fn play_one(job: &Job<'_>, messages: u64, seed: u64, shared: &Processors) -> Out
         Err(cause) => (Err(cause), Vec::new()),
     };
     shared.give(cores);
+    // Each cast has other languages.
+    run::thin();
     let names = subscribers.map(|language| language.name.clone());
     Outcome {
         producer: publisher.name.clone(),

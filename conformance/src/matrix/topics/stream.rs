@@ -55,6 +55,7 @@ pub fn every_length(cast: &mut Cast<'_>, scene: &Scene) -> Result<()> {
 
 /// With up to N of the messages before, after message N, at the oldest, at the newest.
 pub fn begins(cast: &mut Cast<'_>, scene: &Scene) -> Result<()> {
+    cast.fresh = true;
     let plan = cast.page();
     let consume = format!("consume sizes={SIZE}");
     let mut publisher = cast.publish_first(scene, &plan)?;
