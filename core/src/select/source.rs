@@ -188,6 +188,7 @@ fn check_half<H: Positions>(
 macro_rules! by_word {
     () => {
         fn arm(&mut self) -> Option<ArmedWord> {
+            self.end().endpoint.leave_set();
             Some(arm_half(self.end()))
         }
 
@@ -200,7 +201,7 @@ macro_rules! by_word {
         }
 
         fn has_descriptor(&self) -> bool {
-            self.end_ref().endpoint.readiness.is_some()
+            self.end_ref().endpoint.has_descriptor()
         }
     };
 }
@@ -349,6 +350,7 @@ impl Source for Released<'_> {
     }
 
     fn arm(&mut self) -> Option<ArmedWord> {
+        self.end().endpoint.leave_set();
         Some(arm_half(self.end()))
     }
 
@@ -368,7 +370,7 @@ impl Source for Released<'_> {
     }
 
     fn has_descriptor(&self) -> bool {
-        self.end_ref().endpoint.readiness.is_some()
+        self.end_ref().endpoint.has_descriptor()
     }
 }
 

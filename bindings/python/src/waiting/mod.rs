@@ -2,6 +2,7 @@
 //! are handled.
 
 pub(crate) mod awaitable;
+mod hub;
 pub(crate) mod operation;
 pub(crate) mod watch;
 
