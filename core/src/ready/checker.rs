@@ -59,7 +59,16 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) fn new(word: MappedWord, peer: Option<PeerWords>, probe: Probe) -> Self {
-        Self { word, peer, probe, died: Arc::new(AtomicBool::new(false)), told: None, told_name: false, watch: None, due: 0 }
+        Self {
+            word,
+            peer,
+            probe,
+            died: Arc::new(AtomicBool::new(false)),
+            told: None,
+            told_name: false,
+            watch: None,
+            due: 0,
+        }
     }
 
     /// One period: checks what is due.

@@ -9,7 +9,7 @@ use super::helper::Helper;
 use super::set::Member;
 #[cfg(target_os = "linux")]
 use super::uring::Uring;
-use super::{Descriptor, MappedWord, ReadySet, Readiness};
+use super::{Descriptor, MappedWord, Readiness, ReadySet};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::RoleLine;
 use crate::segment::{Header, Link, Probe, Role};
@@ -69,12 +69,7 @@ impl Readiness {
         Self::make(word, link, None, None)
     }
 
-    fn make(
-        word: MappedWord,
-        link: &Link,
-        peer: Option<(Role, checker::PeerWords)>,
-        into: InSet<'_>,
-    ) -> Result<Self> {
+    fn make(word: MappedWord, link: &Link, peer: Option<(Role, checker::PeerWords)>, into: InSet<'_>) -> Result<Self> {
         let chosen = match std::env::var("RAMWAY_READINESS").as_deref() {
             Ok("uring") => Some(Method::Uring),
             Ok("thread") => Some(Method::Thread),

@@ -18,11 +18,11 @@ pub(crate) mod set;
 mod uring;
 mod word;
 
-pub(crate) use word::MappedWord;
-#[cfg(target_os = "linux")]
-pub use set::ReadySet;
 #[cfg(not(target_os = "linux"))]
 pub use no_set::ReadySet;
+#[cfg(target_os = "linux")]
+pub use set::ReadySet;
+pub(crate) use word::MappedWord;
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};

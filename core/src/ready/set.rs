@@ -75,7 +75,10 @@ impl ReadySet {
     /// `Unsupported` where there is no io_uring that can wait on a futex, or where `RAMWAY_READINESS` asks for threads.
     pub fn new() -> Result<Self> {
         if std::env::var("RAMWAY_READINESS").is_ok_and(|method| !method.is_empty() && method != "uring") {
-            return Err(Error::new(ErrorKind::Unsupported, "RAMWAY_READINESS asks for other descriptors than io_uring's"));
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "RAMWAY_READINESS asks for other descriptors than io_uring's",
+            ));
         }
         let ring = open(SUBMISSIONS, Some(COMPLETIONS))?;
         let fd = ring.as_raw_fd();
