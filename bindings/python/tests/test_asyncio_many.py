@@ -4,7 +4,6 @@ import asyncio
 import gc
 import os
 import threading
-from collections.abc import Iterator
 
 import pytest
 import ramway
@@ -25,10 +24,11 @@ def urings() -> int:
 
 
 @pytest.fixture(params=["", "thread"])
-def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How handles wait: as the system can, and without io_uring."""
-    monkeypatch.setenv("RAMWAY_READINESS", request.param)
-    yield request.param
+    method: str = request.param
+    monkeypatch.setenv("RAMWAY_READINESS", method)
+    return method
 
 
 def pairs(count: int) -> list[tuple[Sender, Receiver]]:
