@@ -9,20 +9,26 @@ use crate::error::{Error, ErrorKind, Result};
 pub enum ReadySet {}
 
 impl ReadySet {
+    /// See `set.rs`.
+    ///
     /// # Errors
     /// `Unsupported`, always.
     pub fn new() -> Result<Self> {
         Err(Error::new(ErrorKind::Unsupported, "this system has no io_uring"))
     }
 
+    /// See `set.rs`.
     pub fn take(&self, _woken: &mut Vec<u64>) {
         match *self {}
     }
 
+    /// See `set.rs`.
     pub fn hold(&self) {
         match *self {}
     }
 
+    /// See `set.rs`.
+    ///
     /// # Errors
     /// None.
     pub fn release(&self) -> Result<()> {
