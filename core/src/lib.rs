@@ -93,7 +93,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use many::{Inbox, InboxBuilder, Incoming, Left, Outbox, OutboxBuilder, Peer, Undelivered};
 pub use ready::Readiness;
 #[doc(hidden)]
-pub use ready::{ReadySet, cooperate};
+pub use ready::cooperate;
 pub use region::{Region, RegionBuilder};
 pub use ring::{
     Batch, BatchIter, Iter, Message, MessageView, Meta, OwnedMessage, Receiver, SendBatch, Sender, Slot, TensorSlot,

@@ -12,7 +12,7 @@ pub mod word;
 pub use waker::Waker;
 
 use crate::layout::{RingBlock, RoleLine};
-use crate::ready::{Readiness, ReadySet};
+use crate::ready::Readiness;
 use crate::ring::log::Shape;
 use crate::segment::{Attachment, Role};
 use crate::sync::{AtomicU32, Ordering, Step, fence, keep};
@@ -35,17 +35,6 @@ pub(crate) struct Endpoint<L: Shape, W> {
     _watch: Option<fork::Watch>,
     /// Last: its locks tell the other side that everything above is done.
     pub(crate) attachment: Attachment<L>,
-}
-
-/// What joining a [`ReadySet`] came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Joined {
-    /// Just now: it is named after the next `try_` call that finds nothing.
-    Now,
-    /// It is a member since before.
-    Before,
-    /// It has a descriptor of its own, which somebody may poll, and stays out.
-    Apart,
 }
 
 /// A role's own line in a ring, and its peer's.
@@ -97,9 +86,6 @@ impl<L: Shape, W: Side> Endpoint<L, W> {
     /// whether the other side has ended (the closed flag every time, a system call for its life every 100 ms) and armed the
     /// readiness descriptor, where there is one.
     pub(crate) fn wait(&mut self, deadline: Option<Deadline>, ready: impl FnMut() -> Result<bool>) -> Result<bool> {
-        if deadline.is_some() {
-            self.leave_set();
-        }
         let Self { word, waiting, readiness, attachment, .. } = self;
         let word = &*word;
         let ended = |ask_kernel| word.check_end(&attachment.link, ask_kernel);
@@ -117,9 +103,6 @@ impl<L: Shape, W: Side> Endpoint<L, W> {
         is_there: impl Fn(&W) -> bool,
         ended: impl Fn(&W, &Attachment<L>) -> Result<()>,
     ) -> Result<()> {
-        if wait_limit != WaitLimit::None {
-            self.leave_set();
-        }
         let Self { word, waiting, readiness, attachment, .. } = self;
         let word = &*word;
         let there = is_there(word);
@@ -181,37 +164,10 @@ impl<L: Shape, W: Side> Endpoint<L, W> {
     }
 
     pub(crate) fn readiness(&mut self) -> Result<&Readiness> {
-        self.leave_set();
         if self.readiness.is_none() {
-            self.readiness = Some(self.word.readiness(&self.attachment.link, self.attachment.header.clone(), None)?);
+            self.readiness = Some(self.word.readiness(&self.attachment.link, self.attachment.header.clone())?);
         }
         Ok(self.readiness.as_ref().expect("made above"))
-    }
-
-    /// Whether event loops poll a descriptor of its own.
-    pub(crate) fn has_descriptor(&self) -> bool {
-        self.readiness.as_ref().is_some_and(|readiness| !readiness.is_member())
-    }
-
-    /// See [`RawEndpoint::join`](crate::ring::raw::RawEndpoint::join).
-    pub(crate) fn join(&mut self, set: &ReadySet, token: u64) -> Result<Joined> {
-        if self.has_descriptor() {
-            return Ok(Joined::Apart);
-        }
-        if self.readiness.as_ref().is_some_and(|readiness| readiness.is_in(set, token)) {
-            return Ok(Joined::Before);
-        }
-        self.readiness = None;
-        let (link, header) = (&self.attachment.link, self.attachment.header.clone());
-        self.readiness = Some(self.word.readiness(link, header, Some((set, token)))?);
-        Ok(Joined::Now)
-    }
-
-    /// From now on this handle itself waits by its word, or something else does for it.
-    pub(crate) fn leave_set(&mut self) {
-        if self.readiness.as_ref().is_some_and(Readiness::is_member) {
-            self.readiness = None;
-        }
     }
 
     /// The error with the segment's name, where it is about the segment's state.

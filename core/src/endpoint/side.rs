@@ -4,7 +4,6 @@ use super::Waker;
 use super::end::OnePeer;
 use crate::Result;
 use crate::ready::Readiness;
-use crate::ready::make::InSet;
 use crate::segment::{Header, Link};
 use crate::wait::Word;
 use std::sync::Arc;
@@ -36,8 +35,8 @@ pub trait Side: Word {
     /// What ends this side's waits from another thread. `header` keeps the word mapped.
     fn waker(&self, header: Arc<Header>) -> Waker;
 
-    /// What waits by this side's word for an event loop. `header` keeps the word mapped.
-    fn readiness(&self, link: &Link, header: Arc<Header>, into: InSet<'_>) -> Result<Readiness>;
+    /// A descriptor that waits by this side's word. `header` keeps the word mapped.
+    fn readiness(&self, link: &Link, header: Arc<Header>) -> Result<Readiness>;
 }
 
 /// A side that has one peer.

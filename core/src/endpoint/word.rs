@@ -13,7 +13,6 @@ use crate::Result;
 use crate::facts::{UNORDERED_INTERVAL, WORD_WAKE};
 use crate::layout::{ROLE_CLOSED, ROLE_FENCE_FREE, ROLE_MEMBARRIER_CAPABLE, RingBlock, RoleLine};
 use crate::ready::Readiness;
-use crate::ready::make::InSet;
 use crate::segment::{Header, Link, Role};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence, keep};
 use crate::sys::futex::{self, Wake};
@@ -207,8 +206,8 @@ impl Side for RoleWord {
         Waker::new(self.own.interrupt.clone(), Target::Own(NonNull::from(&self.mine().wait)), header)
     }
 
-    fn readiness(&self, link: &Link, header: Arc<Header>, into: InSet<'_>) -> Result<Readiness> {
-        Readiness::for_role(link, self.role, self.mine(), self.peer.line(), header, into)
+    fn readiness(&self, link: &Link, header: Arc<Header>) -> Result<Readiness> {
+        Readiness::for_role(link, self.role, self.mine(), self.peer.line(), header)
     }
 }
 

@@ -9,19 +9,11 @@
 
 pub(crate) mod checker;
 mod helper;
-pub(crate) mod make;
-#[cfg(not(target_os = "linux"))]
-mod no_set;
-#[cfg(target_os = "linux")]
-pub(crate) mod set;
+mod make;
 #[cfg(target_os = "linux")]
 mod uring;
 mod word;
 
-#[cfg(not(target_os = "linux"))]
-pub use no_set::ReadySet;
-#[cfg(target_os = "linux")]
-pub use set::ReadySet;
 pub(crate) use word::MappedWord;
 
 use std::mem::ManuallyDrop;
@@ -62,12 +54,6 @@ pub(crate) trait Descriptor: Send + Sync + std::fmt::Debug {
 
     /// Whether the peer's socket has hung up. True forever after.
     fn hung_up(&self) -> bool;
-
-    /// The set that this is a part of, and its token there.
-    #[cfg(target_os = "linux")]
-    fn place(&self) -> Option<(&std::sync::Arc<set::Shared>, u64)> {
-        None
-    }
 
     /// Blocks until it is readable, for at most `timeout`.
     fn wait(&self, timeout: Duration) -> Wake {
@@ -150,28 +136,6 @@ impl Readiness {
 
     pub(crate) fn signal(&self) {
         self.descriptor.signal();
-    }
-
-    /// Whether it has no descriptor of its own, but is one of a set's.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn is_member(&self) -> bool {
-        self.descriptor.place().is_some()
-    }
-
-    /// Whether it is this set's, by this token.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn is_in(&self, set: &ReadySet, token: u64) -> bool {
-        self.descriptor.place().is_some_and(|(of, at)| std::sync::Arc::ptr_eq(of, set.shared()) && at == token)
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(crate) fn is_member(&self) -> bool {
-        false
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(crate) fn is_in(&self, set: &ReadySet, _token: u64) -> bool {
-        match *set {}
     }
 
     /// Blocks until it is readable, for at most `timeout`.

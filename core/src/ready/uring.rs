@@ -13,8 +13,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::segment::Probe;
 
 /// `linux/futex.h`: the word is 32 bits wide; without `FUTEX2_PRIVATE` it is keyed by the file.
-pub(super) const FUTEX2_SIZE_U32: u32 = 2;
-pub(super) const MATCH_ANY: u64 = u32::MAX as u64;
+const FUTEX2_SIZE_U32: u32 = 2;
+const MATCH_ANY: u64 = u32::MAX as u64;
 
 /// What a completion is of.
 const FUTEX: u64 = 1;
@@ -45,37 +45,29 @@ impl std::fmt::Debug for Uring {
     }
 }
 
-/// A ring that can wait on a futex. `Unsupported` where the kernel has no io_uring, forbids it, or lacks the request.
-pub(super) fn open(submissions: u32, completions: Option<u32>) -> Result<IoUring> {
-    let no = |what: &str, e: std::io::Error| match e.raw_os_error().unwrap_or(0) {
-        libc::ENOSYS | libc::EPERM | libc::EACCES | libc::EINVAL => {
-            Error::new(ErrorKind::Unsupported, format!("{what}: {e}"))
-        }
-        // No more descriptors or memory: a thread would not help.
-        errno => Error::os(errno, what),
-    };
-    let mut builder = IoUring::builder();
-    if let Some(completions) = completions {
-        builder.setup_cqsize(completions);
-    }
-    // Relaxed: said before the first descriptor is made, and a hint for any other.
-    if super::COOPERATIVE.load(Ordering::Relaxed) {
-        builder.setup_coop_taskrun();
-    }
-    let ring = builder.build(submissions).map_err(|e| no("io_uring_setup", e))?;
-    let mut probe = io_uring::Probe::new();
-    ring.submitter().register_probe(&mut probe).map_err(|e| no("asking what io_uring can do", e))?;
-    if !probe.is_supported(opcode::FutexWait::CODE) {
-        let text = "this kernel's io_uring cannot wait on a futex: Linux 6.7 can";
-        return Err(Error::new(ErrorKind::Unsupported, text));
-    }
-    Ok(ring)
-}
-
 impl Uring {
+    /// `Unsupported` where the kernel has no io_uring, forbids it, or lacks the request.
     pub(super) fn new(word: MappedWord, socket: Option<Probe>) -> Result<Self> {
+        let no = |what: &str, e: std::io::Error| match e.raw_os_error().unwrap_or(0) {
+            libc::ENOSYS | libc::EPERM | libc::EACCES | libc::EINVAL => {
+                Error::new(ErrorKind::Unsupported, format!("{what}: {e}"))
+            }
+            // No more descriptors or memory: a thread would not help.
+            errno => Error::os(errno, what),
+        };
         // At most a wait, a poll, a time-out, a nothing and two cancellations are under way at once.
-        let ring = open(8, None)?;
+        let mut builder = IoUring::builder();
+        // Relaxed: said before the first descriptor is made, and a hint for any other.
+        if super::COOPERATIVE.load(Ordering::Relaxed) {
+            builder.setup_coop_taskrun();
+        }
+        let ring = builder.build(8).map_err(|e| no("io_uring_setup", e))?;
+        let mut probe = io_uring::Probe::new();
+        ring.submitter().register_probe(&mut probe).map_err(|e| no("asking what io_uring can do", e))?;
+        if !probe.is_supported(opcode::FutexWait::CODE) {
+            let text = "this kernel's io_uring cannot wait on a futex: Linux 6.7 can";
+            return Err(Error::new(ErrorKind::Unsupported, text));
+        }
         let fd = ring.as_raw_fd();
         let ring = Mutex::new(State { ring, waiting: false, polling: false });
         Ok(Self { ring, fd, hung_up: AtomicBool::new(false), word, socket })

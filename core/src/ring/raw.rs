@@ -8,7 +8,6 @@ use super::log::{Log, Ring};
 use super::producer::{NO_SLOT, Producer};
 use super::window::Window;
 use super::{Receiver, Sender, fail};
-pub use crate::endpoint::Joined;
 use crate::sync::spin_hint;
 pub use crate::wait::WaitLimit;
 use crate::{Error, ErrorKind, Result, WaitPolicy};
@@ -76,13 +75,6 @@ pub trait RawEndpoint: Send + 'static {
     /// # Errors
     /// As for these.
     fn readiness(&mut self) -> Result<&crate::Readiness>;
-
-    /// Has an event loop told of this handle by a set, under this token, instead of by a descriptor of its own. It leaves the
-    /// set by a blocking call, a `Select` and [`readiness`](Self::readiness): so this is called before every wait.
-    ///
-    /// # Errors
-    /// As for [`readiness`](Self::readiness).
-    fn join(&mut self, set: &crate::ready::ReadySet, token: u64) -> Result<Joined>;
 
     /// [`Sender::set_wait_policy`], [`Receiver::set_wait_policy`].
     fn set_wait_policy(&mut self, policy: WaitPolicy);
@@ -201,11 +193,6 @@ impl<E: End + Send + 'static> RawEndpoint for E {
     fn readiness(&mut self) -> Result<&crate::Readiness> {
         self.half().check()?;
         self.half_mut().endpoint.readiness()
-    }
-
-    fn join(&mut self, set: &crate::ready::ReadySet, token: u64) -> Result<Joined> {
-        self.half().check()?;
-        self.half_mut().endpoint.join(set, token)
     }
 
     fn set_wait_policy(&mut self, policy: WaitPolicy) {

@@ -188,7 +188,6 @@ fn check_half<H: Positions>(
 macro_rules! by_word {
     () => {
         fn arm(&mut self) -> Option<ArmedWord> {
-            self.end().endpoint.leave_set();
             Some(arm_half(self.end()))
         }
 
@@ -201,7 +200,7 @@ macro_rules! by_word {
         }
 
         fn has_descriptor(&self) -> bool {
-            self.end_ref().endpoint.has_descriptor()
+            self.end_ref().endpoint.readiness.is_some()
         }
     };
 }
@@ -350,7 +349,6 @@ impl Source for Released<'_> {
     }
 
     fn arm(&mut self) -> Option<ArmedWord> {
-        self.end().endpoint.leave_set();
         Some(arm_half(self.end()))
     }
 
@@ -370,7 +368,7 @@ impl Source for Released<'_> {
     }
 
     fn has_descriptor(&self) -> bool {
-        self.end_ref().endpoint.has_descriptor()
+        self.end_ref().endpoint.readiness.is_some()
     }
 }
 

@@ -16,7 +16,6 @@ use crate::endpoint::word::{OwnWord, attach_role, close_role, does_not_fence, wa
 use crate::facts::UNORDERED_INTERVAL;
 use crate::layout::{PublisherLine, SLOT_ACTIVE, SLOT_DURABLE, SLOT_EJECTED, SLOT_GATING, Slot};
 use crate::ready::Readiness;
-use crate::ready::make::InSet;
 use crate::segment::{Header, Link, SlotLocks};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, keep};
 use crate::sys::futex::{self, Wake};
@@ -162,8 +161,8 @@ impl Side for PublisherWord {
         Waker::new(self.own.interrupt.clone(), Target::Own(NonNull::from(self.words.publisher_wait())), header)
     }
 
-    fn readiness(&self, link: &Link, header: Arc<Header>, into: InSet<'_>) -> Result<Readiness> {
-        Readiness::for_publisher(link, self.words.publisher_wait(), header, into)
+    fn readiness(&self, link: &Link, header: Arc<Header>) -> Result<Readiness> {
+        Readiness::for_publisher(link, self.words.publisher_wait(), header)
     }
 }
 
@@ -322,13 +321,13 @@ impl Side for SubscriberWord {
         Waker::new(self.own.interrupt.clone(), target, header)
     }
 
-    fn readiness(&self, link: &Link, header: Arc<Header>, into: InSet<'_>) -> Result<Readiness> {
+    fn readiness(&self, link: &Link, header: Arc<Header>) -> Result<Readiness> {
         if !self.writable {
             let text = "a readiness descriptor of a subscriber that may not write to the topic: such a subscriber cannot \
                         be woken";
             return Err(crate::Error::new(crate::ErrorKind::Unsupported, text));
         }
-        Readiness::for_subscriber(link, self.words.word(), self.publisher.line(), header, into)
+        Readiness::for_subscriber(link, self.words.word(), self.publisher.line(), header)
     }
 }
 

@@ -118,12 +118,11 @@ impl Wait {
     #[inline(never)]
     fn wait(&self, py: Python<'_>) -> PyResult<Step> {
         self.operation.check(py)?;
-        let (watch, new) = self.operation.watch(py)?;
+        let (watch, new) = self.operation.waits().watch(py, || self.operation.fd(py))?;
         if new {
             self.operation.tell_of_close(py, &watch);
         }
-        // A descriptor is readable, and a handle that joined a hub's set not told of, until an attempt after that has found
-        // nothing.
+        // A descriptor is readable until an attempt made after it existed has found nothing.
         if new && let Some(value) = self.operation.attempt(py)? {
             return Ok(Step::Value(value));
         }

@@ -2,7 +2,6 @@
 //! are handled.
 
 pub(crate) mod awaitable;
-mod hub;
 pub(crate) mod operation;
 pub(crate) mod watch;
 

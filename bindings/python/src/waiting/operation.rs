@@ -1,8 +1,7 @@
 //! What a task can wait for.
 
 use crate::bus::listener::Listener;
-use crate::endpoint::CoreEnd;
-use crate::errors::{self, OrRaise};
+use crate::errors;
 use crate::many::inbox::Inbox;
 use crate::many::merge::Merge;
 use crate::many::outbox::Outbox;
@@ -13,14 +12,12 @@ use crate::ring::receiver::Receiver;
 use crate::ring::sender::Sender;
 use crate::waiting::POLL_INTERVAL;
 use crate::waiting::awaitable::Wait;
-use crate::waiting::hub::Hub;
 use crate::waiting::watch::{Waits, Watch};
 use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ramway::ErrorKind;
-use ramway::ring::raw::Joined;
 use std::os::fd::RawFd;
 
 /// Seconds between two polls of a task that waits for a message and holds others: the sender may have come to wait for
@@ -234,40 +231,6 @@ impl Operation {
         match self {
             Self::Message { receiver, .. } | Self::Several { receiver, .. } => receiver.get().is_stuck(py),
             _ => Ok(()),
-        }
-    }
-
-    /// What to await in the running loop, and whether to attempt it once more before: see [`Waits::watch`].
-    pub(crate) fn watch(&self, py: Python<'_>) -> PyResult<(Py<Watch>, bool)> {
-        let join = |hub: &Hub, token| self.join(py, hub, token);
-        self.waits().watch(py, self.is_of_an_end().then_some(join), || self.fd(py))
-    }
-
-    /// Whether it is one of an end of a ring or a topic.
-    fn is_of_an_end(&self) -> bool {
-        match self {
-            Self::Message { .. } | Self::Several { .. } | Self::Senders { .. } => true,
-            Self::Room { .. } | Self::Receivers { .. } | Self::Subscribers { .. } => true,
-            Self::Notification { .. } | Self::Connection { .. } | Self::Outgoing { .. } => false,
-            Self::Merged { .. } | Self::Incoming { .. } => false,
-        }
-    }
-
-    /// Puts an end of a ring or a topic into a hub's set.
-    fn join(&self, py: Python<'_>, hub: &Hub, token: u64) -> PyResult<Joined> {
-        let joined = match self {
-            Self::Message { receiver, .. } | Self::Several { receiver, .. } | Self::Senders { receiver } => {
-                receiver.get().enter(py)?.raw_endpoint().join(hub.set(), token)
-            }
-            Self::Room { sender, .. } | Self::Receivers { sender } | Self::Subscribers { publisher: sender, .. } => {
-                sender.get().enter(py)?.raw_endpoint().join(hub.set(), token)
-            }
-            _ => return Ok(Joined::Apart),
-        };
-        match joined {
-            // A subscriber that may only read.
-            Err(e) if e.kind() == ErrorKind::Unsupported => Ok(Joined::Apart),
-            joined => joined.or_raise(py),
         }
     }
 

@@ -1,21 +1,18 @@
-//! One handle in one asyncio loop, and the task that waits for it.
+//! One descriptor in one asyncio loop, and the task that waits for it.
 //!
-//! A [`Watch`] is what the waiting task awaits: to asyncio a future that becomes done again and again. That of an end of a ring or
-//! a topic is told by the loop's [`Hub`]. Any other one, and that of an end whose descriptor somebody has asked for, has a
-//! descriptor in the loop. It is a duplicate, so that it can leave the loop after its handle was closed, by any thread, before another descriptor gets
+//! A [`Watch`] is what the waiting task awaits: to asyncio a future that becomes done again and again. Its descriptor is
+//! a duplicate, so that it can leave the loop after its handle was closed, by any thread, before another descriptor gets
 //! its number. It stays registered from wait to wait; an event that finds nobody waiting takes it
 //! out of the loop.
 
 use crate::endpoint::Gil;
 use crate::errors::{beside_any, error};
-use crate::waiting::hub::Hub;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use ramway::ErrorKind;
-use ramway::ring::raw::Joined;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// Results that a handle's tasks may take in a row before they yield to the loop, which costs 3 µs: 0.03 µs a message.
@@ -73,12 +70,11 @@ impl Waits {
         self.in_a_row.with(|count| *count = count.saturating_add(results));
     }
 
-    /// The watch in the running loop, and whether an attempt must be made once more before it is waited for. `join` puts the
-    /// handle into a hub's set, `None` of one that cannot be in one; `fd` gives the handle's descriptor, `None` of one that has none: then only timers end a wait.
+    /// The watch in the running loop, and whether it was made just now. `fd` gives the handle's descriptor, `None` of one that
+    /// has none: then only timers end a wait.
     pub(crate) fn watch(
         &self,
         py: Python<'_>,
-        join: Option<impl Fn(&Hub, u64) -> PyResult<Joined>>,
         fd: impl FnOnce() -> PyResult<Option<RawFd>>,
     ) -> PyResult<(Py<Watch>, bool)> {
         static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -86,28 +82,10 @@ impl Waits {
         let event_loop = RUNNING.import(py, "asyncio", "get_running_loop")?.call0()?;
         let known = self.watch.with(|watch| watch.as_ref().map(|watch| watch.clone_ref(py)));
         if let Some(watch) = known {
-            let joined = match &watch.get().place {
-                _ if !watch.get().event_loop.is(&event_loop) => Joined::Apart,
-                // A blocking call may have taken it out of the set, and somebody have asked for its descriptor.
-                Some((hub, token)) => join.as_ref().map_or(Ok(Joined::Apart), |join| join(hub.get(), *token))?,
-                None => Joined::Before,
-            };
-            if joined != Joined::Apart {
-                return Ok((watch, joined == Joined::Now));
+            if watch.get().event_loop.is(&event_loop) {
+                return Ok((watch, false));
             }
             Watch::retire(watch.bind(py));
-        }
-        if let Some(join) = join
-            && let Some(hub) = Hub::of(py, &event_loop)?
-        {
-            let token = hub.get().new_token();
-            if join(hub.get(), token)? != Joined::Apart {
-                let watch = Watch::new(event_loop.unbind(), None, Some((hub.clone_ref(py), token)));
-                let watch = Py::new(py, watch)?;
-                hub.get().enter(token, watch.clone_ref(py));
-                drop(self.watch.replace(Some(watch.clone_ref(py))));
-                return Ok((watch, true));
-            }
         }
         // SAFETY: the handle's own, and the handle is not closed before this returns: it is in the caller's hands.
         let fd = fd()?.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()).transpose();
@@ -115,7 +93,7 @@ impl Waits {
             let call = "a duplicate of the handle's descriptor for the event loop";
             crate::errors::os_error(py, call, e)
         })?;
-        let watch = Py::new(py, Watch::new(event_loop.unbind(), fd, None))?;
+        let watch = Py::new(py, Watch::new(event_loop.unbind(), fd))?;
         drop(self.watch.replace(Some(watch.clone_ref(py))));
         Ok((watch, true))
     }
@@ -169,9 +147,7 @@ pub(crate) struct Watch {
     event_loop: Py<PyAny>,
     /// `None` once it has left the loop for good, and where there is none.
     fd: Gil<Option<OwnedFd>>,
-    /// The hub that tells it, and its token there; `None` of one with a descriptor.
-    place: Option<(Py<Hub>, u64)>,
-    /// Without either: timers fire it.
+    /// Without a descriptor: timers fire it.
     is_timed: bool,
     /// It has left the loop for good.
     retired: Gil<bool>,
@@ -199,12 +175,11 @@ enum State {
 }
 
 impl Watch {
-    fn new(event_loop: Py<PyAny>, fd: Option<OwnedFd>, place: Option<(Py<Hub>, u64)>) -> Self {
+    fn new(event_loop: Py<PyAny>, fd: Option<OwnedFd>) -> Self {
         Self {
             event_loop,
-            is_timed: fd.is_none() && place.is_none(),
+            is_timed: fd.is_none(),
             fd: Gil::new(fd),
-            place,
             retired: Gil::default(),
             registered: Gil::default(),
             state: Gil::default(),
@@ -237,11 +212,10 @@ impl Watch {
         if this.is_awaited() {
             return Err(two_tasks(py));
         }
-        let has_descriptor = !this.is_timed && this.place.is_none();
-        if !has_descriptor && this.is_retired() {
+        if this.is_timed && this.is_retired() {
             return Err(error(py, ErrorKind::Detached, "the handle was closed meanwhile"));
         }
-        if has_descriptor && !this.registered.get() {
+        if !this.is_timed && !this.registered.get() {
             let Some(fd) = this.raw_fd() else {
                 return Err(error(py, ErrorKind::Detached, "the handle was closed meanwhile"));
             };
@@ -282,11 +256,6 @@ impl Watch {
         }
     }
 
-    /// Its hub was told so. For the loop to call, as [`fire`](Self::fire).
-    pub(crate) fn is_ready(slf: &Bound<'_, Self>) -> PyResult<()> {
-        if slf.get().is_waiting() { Self::fire(slf) } else { Ok(()) }
-    }
-
     fn schedule(slf: &Bound<'_, Self>, method: &str, (step, context): Step) -> PyResult<()> {
         let keywords = PyDict::new(slf.py());
         keywords.set_item("context", context)?;
@@ -311,10 +280,6 @@ impl Watch {
         static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let (py, this) = (slf.py(), slf.get());
         this.retired.set(true);
-        if let Some((hub, token)) = &this.place {
-            hub.get().leave(*token);
-            return;
-        }
         if !this.registered.get() || this.process != std::process::id() {
             drop(this.fd.replace(None));
             return;
@@ -355,7 +320,7 @@ impl Watch {
 
     /// It is time for an attempt, readable or not.
     fn _fire(slf: &Bound<'_, Self>) -> PyResult<()> {
-        Self::is_ready(slf)
+        if slf.get().is_waiting() { Self::fire(slf) } else { Ok(()) }
     }
 
     fn _retire(&self, py: Python<'_>) {
@@ -437,9 +402,6 @@ impl Watch {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.event_loop)?;
-        if let Some((hub, _)) = &self.place {
-            visit.call(hub)?;
-        }
         self.state.with(|state| match state {
             State::Cancelled(reason) => visit.call(&*reason),
             _ => Ok(()),
