@@ -108,7 +108,7 @@ async def measure(options: argparse.Namespace, producer: "subprocess.Popen[str]"
     count, arrivals = options.receivers, Arrivals()
     by = not options.fences
     rings = [ramway.Ring.create(f"ring{n}", capacity=CAPACITY, membarrier=by).receiver() for n in range(count)]
-    with ramway.Listener("buses", to_peer=0, from_peer=CAPACITY, membarrier=by) as listener:
+    with ramway.Listener.bind("buses", to_peer=0, from_peer=CAPACITY, membarrier=by) as listener:
         assert producer.stdout.readline() == "listening\n"
         buses = [listener.accept(60) for _ in range(count)]
     streams = [await asyncio.open_unix_connection("streams") for _ in range(count)]

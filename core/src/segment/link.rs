@@ -113,6 +113,11 @@ impl Probe {
         (self.is_socket && !self.entry.is_detached()).then(|| self.entry.fd(0))
     }
 
+    /// A descriptor of the named segment, whose other descriptors' closes may be deaths.
+    pub(crate) fn named(&self) -> Option<BorrowedFd<'_>> {
+        (!self.is_socket && !self.entry.is_detached()).then(|| self.entry.fd(0))
+    }
+
     /// [`Link::peer_alive`].
     pub(crate) fn peer_alive(&self) -> bool {
         match (self.socket(), self.byte) {

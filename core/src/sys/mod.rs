@@ -26,7 +26,7 @@ mod backend;
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 compile_error!("Ramway knows Linux and macOS: another system needs a folder beside sys/linux with the same modules");
 
-pub(crate) use backend::{event, membarrier, memfd};
+pub(crate) use backend::{closes, event, membarrier, memfd};
 
 /// For `map_err`: the error of a system call while `what` was done.
 pub(crate) fn os<D: Display>(what: D) -> impl FnOnce(Errno) -> Error {

@@ -1,6 +1,7 @@
 //! Linux: memfd and tmpfs files, `/proc`, futexes, membarrier, epoll.
 
 pub(super) mod clock;
+pub(crate) mod closes;
 pub(crate) mod event;
 pub(super) mod files;
 pub(crate) mod futex;

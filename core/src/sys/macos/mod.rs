@@ -21,6 +21,7 @@
 //!   new program. `fork` is held off meanwhile for those that matter.
 
 pub(super) mod clock;
+pub(crate) mod closes;
 pub(crate) mod event;
 pub(super) mod files;
 pub(crate) mod futex;
