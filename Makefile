@@ -8,7 +8,7 @@ OUT ?=
 ONLY ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BENCH_PAGE := $(or $(OUT),$(TARGET)/bench-page)
-export MAKE SKIP_LINT QUICK
+export MAKE SKIP_LINT QUICK PICTURES
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check facts conformance lint doc bench bench-peers loom miri tsan fuzz kills build install clean
@@ -47,12 +47,10 @@ conformance: need-cargo ## every vector through every language, and every langua
 lint: ## rustfmt and clippy, warnings are errors
 	@sh scripts/lint.sh
 
-doc: need-cargo ## the API's pages, and the book where mdbook is installed
+doc: need-cargo ## the API's pages, warnings are errors (make site: the book, and the pages of all languages)
 	@echo '==> API documentation'
 	@RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --all-features --no-deps
 	@echo '    $(TARGET)/doc/ramway/index.html'
-	@if command -v mdbook >/dev/null; then echo '==> book'; mdbook build docs --dest-dir "$(abspath $(TARGET))/book" && echo '    $(TARGET)/book/index.html'; \
-	 else echo '==> book: skipped, mdbook is not installed (cargo install mdbook); the pages are plain Markdown in docs/'; fi
 
 bench: build-bench ## every mechanism of this machine in one table (ARGS='--quick', ARGS='--html run.html', ...; `ramway bench --help`)
 	@$(MAKE) --no-print-directory -C capi build
@@ -93,7 +91,10 @@ packages: need-cargo ## every language's archive, installed into an empty place 
 
 site: need-cargo ## the site: the book, the API references of the languages whose tools are here, the benchmark's page (bench-page)
 	@sh scripts/site.sh
-.PHONY: packages site
+
+site-test: site ## the site in headless Chromium: phone and desk, light and dark, search (PICTURES=FOLDER keeps pictures)
+	@$(MAKE) --no-print-directory -C bench/page-tests site
+.PHONY: packages site site-test
 
 install: build ## command, C library and headers below PREFIX (DESTDIR is honoured)
 	@echo '==> installing below $(DESTDIR)$(PREFIX)'

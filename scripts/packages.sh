@@ -11,10 +11,10 @@ cd "$(dirname "$0")/.." || exit 1
 . scripts/lib.sh
 need_cargo || exit 1
 
-root=$PWD
 if [ -n "${QUICK:-}" ]; then export PROFILE=dev; fi
 mkdir -p "$target/packages" || exit 1
 packages=$(cd "$target/packages" && pwd)
+build=${packages%/packages}/packages-build
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 tmp=$(mktemp -d) || exit 1
 for base in /dev/shm "$tmp"; do
@@ -67,16 +67,17 @@ pack_crates() {
 }
 try_crates() {
     mkdir -p "$tmp/crates/src" && for crate in $published; do tar -xzf "$packages/$crate-$version.crate" -C "$tmp" || return 1; done
-    block README.md rust >"$tmp/crates/src/main.rs"
+    block docs/start/rust.md rust >"$tmp/crates/src/main.rs"
     {
         printf '[package]\nname = "first"\nversion = "0.0.0"\nedition = "2024"\n[dependencies]\nramway = "%s"\n' "$version"
         printf '[workspace]\n[patch.crates-io]\n'
         for crate in $published; do printf '%s = { path = "%s" }\n' "$crate" "$tmp/$crate-$version"; done
     } >"$tmp/crates/Cargo.toml"
     # The lock file of the repository: nothing newer is fetched than what the tests have seen.
-    cp Cargo.lock "$tmp/crates" && (cd "$tmp/crates" && CARGO_TARGET_DIR="$root/$target/packages-build" cargo run --quiet)
+    cp Cargo.lock "$tmp/crates" && (cd "$tmp/crates" && CARGO_TARGET_DIR="$build" cargo run --quiet >"$tmp/said") &&
+        printf 'message %d\n' 1 2 3 | cmp - "$tmp/said"
 }
-crates() { step "crates: $published" pack_crates && step "crates: the program of README.md" try_crates; }
+crates() { step "crates: $published" pack_crates && step "crates: the first program" try_crates; }
 
 pack_python() {
     "$MAKE_COMMAND" --no-print-directory -C bindings/python "$1" && cp bindings/python/dist/* "$packages"
