@@ -21,9 +21,9 @@ absent() { # NAME WHAT
     say "oldest $1"
     note "not run: $2"
 }
-# The first number of a line that a package's file has: of `rust-version = "1.88"`, 1.88.
+# The first number of a package's line: of `rust-version = "1.88"`, 1.88.
 stated() { # FILE PATTERN
-    sed -n "s/.*$2[^0-9]*\([0-9][0-9.]*\).*/\1/p" "$1" | head -n 1
+    sed -n "/$2/s/[^0-9]*\([0-9][0-9.]*\).*/\1/p" "$1" | head -n 1
 }
 
 rust() {
@@ -39,13 +39,13 @@ rust() {
 
 python() {
     version=$(stated bindings/python/pyproject.toml '^requires-python')
-    found=$(sh bindings/python/pythons.sh --with-pip 2>/dev/null | sed -n "s/^$version[0-9.]* //p" | head -n 1)
+    found=$(sh bindings/python/pythons.sh --with-pip 2>/dev/null | sed -n "s/^${version}[0-9.]* //p" | head -n 1)
     if [ -z "$found" ]; then absent "CPython $version" "no CPython $version was found"; return; fi
     step "CPython $version" env PYTHONS="$found" "$MAKE_COMMAND" --no-print-directory -C bindings/python quick
 }
 
 node() {
-    version=$(stated bindings/node/package.json '"node"')
+    version=$(stated bindings/node/package.json '"node":')
     case $(command node --version 2>/dev/null) in
     v"$version".*) step "Node.js $version" env RUNTIMES=node "$MAKE_COMMAND" --no-print-directory -C bindings/node quick ;;
     *) absent "Node.js $version" "the one on the PATH is $(command node --version 2>/dev/null || echo none)" ;;

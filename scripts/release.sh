@@ -4,7 +4,7 @@
 #
 #   sh scripts/release.sh check TAG        the tag, the packages' version and CHANGELOG.md say the same
 #   sh scripts/release.sh notes VERSION    that version's part of CHANGELOG.md
-#   sh scripts/release.sh gather DIR       all archives into the empty folder DIR, with their SHA256SUMS
+#   sh scripts/release.sh gather DIR       all archives into the new folder DIR, with a list of what they consist of and SHA256SUMS
 #   sh scripts/release.sh draft TAG DIR    a draft of a release on GitHub with all of DIR; needs `gh` and GH_TOKEN
 set -eu
 cd "$(dirname "$0")/.."
@@ -25,17 +25,27 @@ check() { # TAG
 
 gather() { # DIR
     [ ! -e "$1" ] || fail "$1 is there already: expected a folder that can be made"
+    [ -d "$target/packages" ] || fail "$target/packages is missing: run make packages first"
     mkdir -p "$1"
-    # What belongs to no release (unpacked trees, indexes of a local registry) is below these folders' folders.
-    for folder in "$target/packages" "$target/dist"; do
-        [ -d "$folder" ] || fail "$folder is missing: run make packages and make dist first"
-        for file in "$folder"/*; do
-            [ -f "$file" ] || continue
-            [ ! -e "$1/${file##*/}" ] || cmp -s "$file" "$1/${file##*/}" || fail "two different files are called ${file##*/}"
-            cp -p "$file" "$1"
-        done
+    # What belongs to no release (the index of a local proxy) is in folders below it.
+    for file in "$target/packages"/*; do
+        [ ! -f "$file" ] || cp -p "$file" "$1"
     done
-    (cd "$1" && rm -f SHA256SUMS && sha256sum ./* | sed 's|  \./|  |' >../SHA256SUMS.new && mv ../SHA256SUMS.new SHA256SUMS && sha256sum --check --quiet SHA256SUMS)
+    programs=0
+    for program in "$target"/*/dist/ramway; do
+        [ -f "$program" ] || continue
+        triple=$(basename "$(dirname "$(dirname "$program")")")
+        name=ramway-$version-$triple
+        rm -rf "$target/$name" && mkdir "$target/$name"
+        cp "$program" README.md LICENSE-APACHE LICENSE-MIT "$target/$name"
+        # The same bytes whenever it is made.
+        (cd "$target" && tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -cf - "$name") | gzip -n -9 >"$1/$name.tar.gz"
+        rm -rf "${target:?}/$name"
+        programs=$((programs + 1))
+    done
+    [ "$programs" -gt 0 ] || fail "there is no static program below $target/TRIPLE/dist: run make dist first"
+    python3 scripts/sbom.py "$1/ramway-$version.cdx.json"
+    (cd "$1" && sha256sum -- * >../SHA256SUMS.new && mv ../SHA256SUMS.new SHA256SUMS && sha256sum --check --quiet SHA256SUMS)
     echo "$1: $(wc -l <"$1/SHA256SUMS") files and their SHA256SUMS"
 }
 

@@ -1,10 +1,11 @@
 """The site's pages and links: `site.py pages OUT REFERENCE...` and `site.py links DIR`. scripts/site.sh runs both.
 
-The pages stay where they are in the repository, where their links lead to other pages and to sources. `pages` makes a tree of those
-that docs/SUMMARY.md names, for mdBook: a link to another such page stays one, a link to anything else of the repository becomes one
-to its host. `links` reads the finished site and fails for every link within it that leads nowhere.
+The pages stay where they are in the repository, where their links lead to other pages and to sources. `pages` makes a
+tree of those that docs/SUMMARY.md names, for mdBook: a link to another such page stays one, a link to anything else of
+the repository becomes one to its host. `links` reads the finished site and fails for every link that leads nowhere.
 """
 
+import functools
 import os
 import re
 import shutil
@@ -32,13 +33,13 @@ def place(page: str) -> str:
     return re.sub(r"README\.md$", "index.md", page)
 
 
-def prose(text: str, change) -> str:
-    """The text with `change` applied to its lines outside of code blocks."""
+def with_links(text: str, change) -> str:
+    """The text with `change` applied to every link outside of code blocks."""
     lines, code = [], False
     for line in text.split("\n"):
         fence = line.lstrip().startswith("```")
         code ^= fence
-        lines.append(line if code or fence else change(line))
+        lines.append(line if code or fence else LINK.sub(lambda m: m[1] + change(m[2]) + m[3], line))
     return "\n".join(lines)
 
 
@@ -75,7 +76,7 @@ def pages(out: Path, references: list[str]) -> None:
         text = (ROOT / page).read_text()
         made = out / "src" / place(page)
         made.parent.mkdir(parents=True, exist_ok=True)
-        made.write_text(prose(text, lambda line: LINK.sub(lambda m: m[1] + target(page, m[2]) + m[3], line)))
+        made.write_text(with_links(text, functools.partial(target, page)))
     for asset in assets:
         (out / "src" / asset).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / asset, out / "src" / asset)
