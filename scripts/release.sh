@@ -36,7 +36,7 @@ gather() { # DIR
         [ -f "$program" ] || continue
         triple=$(basename "$(dirname "$(dirname "$program")")")
         name=ramway-$version-$triple
-        rm -rf "$target/$name" && mkdir "$target/$name"
+        rm -rf "${target:?}/$name" && mkdir "$target/$name"
         cp "$program" README.md LICENSE-APACHE LICENSE-MIT "$target/$name"
         # The same bytes whenever it is made.
         (cd "$target" && tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -cf - "$name") | gzip -n -9 >"$1/$name.tar.gz"

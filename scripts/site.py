@@ -45,7 +45,7 @@ def with_links(text: str, change) -> str:
 
 def pages(out: Path, references: list[str]) -> None:
     summary = (ROOT / "docs/SUMMARY.md").read_text()
-    named = [os.path.normpath(f"docs/{link}") for _, link, _ in LINK.findall(summary) if link != "reference.md"]
+    named = [os.path.normpath(f"docs/{link}") for _, link, _ in LINK.findall(summary)]
     chapters, assets = dict.fromkeys(named), set()
 
     def target(page: str, link: str) -> str:
@@ -81,18 +81,18 @@ def pages(out: Path, references: list[str]) -> None:
         (out / "src" / asset).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / asset, out / "src" / asset)
 
-    lines = ["# References", "", "Made from the sources of this version.", ""]
+    lines = [""]
     for name in references:
-        page, what = REFERENCES[name]
-        lines.append(f"- [{what}]({os.path.normpath(f'api/{name}/{page}')})")
-    lines += ["", "[Every call in every language](docs/calls.md) has all of them side by side.", ""]
-    if "bench" in references:
-        lines.insert(-3, "- [The benchmark's page](bench/index.html), of a real run of this version")
-    (out / "src/reference.md").write_text("\n".join(lines))
+        if name == "bench":
+            lines.append("- [The benchmark's page](../bench/index.html), of a real run of this version")
+        else:
+            page, what = REFERENCES[name]
+            lines.append(f"- [{what}]({os.path.normpath(f'../api/{name}/{page}')})")
+    with (out / "src/docs/reference.md").open("a") as reference:
+        reference.write("\n".join(lines) + "\n")
 
     def chapter(match: re.Match) -> str:
-        link = match[2] if match[2] == "reference.md" else place(os.path.normpath(f"docs/{match[2]}"))
-        return match[1] + link + match[3]
+        return match[1] + place(os.path.normpath(f"docs/{match[2]}")) + match[3]
 
     (out / "src/SUMMARY.md").write_text(LINK.sub(chapter, summary))
     shutil.copy(ROOT / "docs/book.toml", out)

@@ -9,7 +9,7 @@ import { launch } from "./browser.mjs";
 const [site, pictures] = process.argv.slice(2);
 const PAGES = ["index.html", "start/python", "guides/rpc", "calls", "ABI", "benchmarks", "adr/0029-rpc", "SYSCALLS", "porting", "guides/one-to-many"]
   .map((page) => page.endsWith(".html") ? page : `docs/${page}.html`)
-  .concat("capi/index.html", "bindings/java/index.html", "reference.html", "SECURITY.html", "CONTRIBUTING.html");
+  .concat("capi/index.html", "bindings/java/index.html", "docs/reference.html", "SECURITY.html", "CONTRIBUTING.html");
 const SIZES = [["phone", 390, 844], ["desk", 1400, 900]];
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".png": "image/png", ".woff2": "font/woff2" };
 
