@@ -26,17 +26,17 @@ step() { # NAME COMMAND...
     fi
 }
 
-if [ "$(uname -s)" = Darwin ]; then how=test for='' goos=''; else how=check for='--target aarch64-apple-darwin' goos=darwin; fi
+if [ "$(uname -s)" = Darwin ]; then how=test for='' goos=''; else how='check --profile test' for='--target aarch64-apple-darwin' goos=darwin; fi
 no_fail_fast=
-if [ $how = test ]; then no_fail_fast=--no-fail-fast; fi
+if [ "$how" = test ]; then no_fail_fast=--no-fail-fast; fi
 # shellcheck disable=SC2086
 {
     step "core" cargo $how $locked $for $no_fail_fast -p ramway --features tokio --lib --test two_processes
     step "pool" cargo $how $locked $for $no_fail_fast -p ramway-pool --lib --test buffer --test freeze --test io --test limit --test many_pools
-    if [ $how = test ]; then step "documentation" cargo test $locked --no-fail-fast -p ramway -p ramway-pool --doc; fi
+    if [ "$how" = test ]; then step "documentation" cargo test $locked --no-fail-fast -p ramway -p ramway-pool --doc; fi
 }
 if have go; then
-    if [ $how = test ]; then step "go" go -C bindings/go test -count=1 -timeout 600s ./...
+    if [ "$how" = test ]; then step "go" go -C bindings/go test -count=1 -timeout 600s ./...
     else step "go" env GOOS=$goos GOARCH=arm64 CGO_ENABLED=0 go -C bindings/go vet ./...; fi
 fi
 printf '%d passed, %d failed\n' "$passed" "$failed"

@@ -3,7 +3,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ramway::{Bus, ErrorKind, Listener, Ring};
@@ -17,8 +17,9 @@ struct Names(PathBuf);
 
 impl Names {
     fn new(test: &str) -> Self {
-        // Short, because a socket's path is: `env::temp_dir()` is long on macOS.
-        let path = PathBuf::from(format!("/tmp/ramway-two-{}-{test}", std::process::id()));
+        // In memory where the system has that. Short, because a socket's path is: `env::temp_dir()` is long on macOS.
+        let base = if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "/tmp" };
+        let path = PathBuf::from(format!("{base}/ramway-two-{}-{test}", std::process::id()));
         std::fs::create_dir(&path).unwrap();
         Self(path)
     }
@@ -31,7 +32,8 @@ impl Names {
     fn start(&self, role: &str) -> Child {
         let mut command = Command::new(env::current_exe().unwrap());
         command.args(["helper", "--exact", "--nocapture"]).env(ROLE, format!("{role} {}", self.0.display()));
-        command.spawn().unwrap()
+        // Its own summary is no test's: only what a failure says is of use.
+        command.stdout(Stdio::null()).spawn().unwrap()
     }
 }
 
