@@ -105,6 +105,8 @@ fn a_killed_waiter_costs_one_wake_up_and_nothing_else() {
     });
 }
 
+/// Other systems have no such mode.
+#[cfg(target_os = "linux")]
 #[test]
 fn notify_makes_no_system_call_when_nobody_waits() {
     const TEST: &str = "notify_makes_no_system_call_when_nobody_waits";
