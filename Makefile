@@ -4,14 +4,17 @@ DESTDIR ?=
 FILE ?=
 FUZZ_SECONDS ?= 60
 KILLS ?= 20000
+OUT ?=
+ONLY ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-export MAKE SKIP_LINT
+BENCH_PAGE := $(or $(OUT),$(TARGET)/bench-page)
+export MAKE SKIP_LINT QUICK PICTURES
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check facts conformance lint doc bench bench-peers loom miri tsan fuzz kills build install clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 need-cargo:
 	@command -v cargo >/dev/null || { echo 'cargo is not on the PATH. Ramway is built with Rust 1.88 or later: https://rustup.rs'; exit 1; }
@@ -44,16 +47,19 @@ conformance: need-cargo ## every vector through every language, and every langua
 lint: ## rustfmt and clippy, warnings are errors
 	@sh scripts/lint.sh
 
-doc: need-cargo ## the API's pages, and the book where mdbook is installed
+doc: need-cargo ## the API's pages, warnings are errors (make site: the book, and the pages of all languages)
 	@echo '==> API documentation'
 	@RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --all-features --no-deps
 	@echo '    $(TARGET)/doc/ramway/index.html'
-	@if command -v mdbook >/dev/null; then echo '==> book'; mdbook build docs --dest-dir "$(abspath $(TARGET))/book" && echo '    $(TARGET)/book/index.html'; \
-	 else echo '==> book: skipped, mdbook is not installed (cargo install mdbook); the pages are plain Markdown in docs/'; fi
 
 bench: build-bench ## every mechanism of this machine in one table (ARGS='--quick', ARGS='--html run.html', ...; `ramway bench --help`)
 	@$(MAKE) --no-print-directory -C capi build
 	@$(TARGET)/release/ramway bench $(ARGS)
+
+bench-page: ## the benchmark's page and its numbers, in the folder OUT (ARGS='--quick', ...)
+	@mkdir -p '$(BENCH_PAGE)'
+	@$(MAKE) --no-print-directory bench ARGS='--html $(BENCH_PAGE)/index.html --json $(BENCH_PAGE)/run.json $(ARGS)'
+.PHONY: bench-page
 
 bench-peers: need-cargo ## builds the other libraries that bench compares with, as far as they build
 	@sh scripts/bench-peers.sh $(PEERS)
@@ -72,6 +78,23 @@ fuzz: need-cargo ## every fuzz target for FUZZ_SECONDS each (nightly with cargo-
 
 kills: need-cargo ## a topic whose publisher and subscribers are killed at random, KILLS times each way
 	@RAMWAY_TEST_KILLS=$(KILLS) cargo test --release --quiet -p ramway --test topic_kills -- --nocapture
+
+test-oldest: need-cargo ## the tests with the oldest toolchain of each language that it says it supports (ONLY="rust go")
+	@sh scripts/oldest.sh $(ONLY)
+
+test-macos: need-cargo ## on macOS: compiles what exists there, and runs its tests
+	@sh scripts/macos.sh
+.PHONY: test-oldest test-macos
+
+packages: need-cargo ## every language's archive, installed into an empty place and tried there (ONLY="crates go"; QUICK=1: this machine only)
+	@sh scripts/packages.sh $(ONLY)
+
+site: need-cargo ## the site: the book, the API references of the languages whose tools are here, the benchmark's page (bench-page)
+	@sh scripts/site.sh
+
+site-test: site ## the site in headless Chromium: phone and desk, light and dark, search (PICTURES=FOLDER keeps pictures)
+	@$(MAKE) --no-print-directory -C bench/page-tests site
+.PHONY: packages site site-test
 
 install: build ## command, C library and headers below PREFIX (DESTDIR is honoured)
 	@echo '==> installing below $(DESTDIR)$(PREFIX)'

@@ -1,6 +1,7 @@
 #!/bin/sh
 # `make lint`: rustfmt, clippy with warnings as errors (missing_docs and undocumented_unsafe_blocks are among them,
-# see Cargo.toml), and the other architecture where its standard library is installed. Prints what a tool finds.
+# see Cargo.toml), the other architecture where its standard library is installed, the scripts and the pipelines. Prints what a tool
+# finds.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . scripts/lib.sh
@@ -52,5 +53,15 @@ if have shellcheck; then
 else
     # It looks at what only we run: not worth a failure.
     note "the scripts are not checked: there is no shellcheck here"
+fi
+# The pipelines. One file, which Go builds in a moment where nobody has installed it.
+actionlint=github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+tools=$(mkdir -p "$target/tools" && cd "$target/tools" && pwd)
+if ! have actionlint && [ ! -x "$tools/actionlint" ] && have go; then run_logged "actionlint" env GOBIN="$tools" GOFLAGS= go install "$actionlint"; fi
+PATH=$PATH:$tools
+if have actionlint; then
+    step "actionlint" actionlint -shellcheck= .github/workflows/*.yml
+else
+    note "the pipelines are not checked: there is no actionlint here (go install $actionlint)"
 fi
 [ "$failures" -eq 0 ]

@@ -95,7 +95,7 @@ newer() {
     if step 'what is for .NET 8 only' modern; then passed=$((passed + 1)); fi
 }
 
-# What README.md says under "From a clone", done: its nuget.config and its line for the project, by a program of its own.
+# What README.md says under "From a clone", done: its nuget.config and its line for the project, with the program of docs/start/csharp.md.
 installs() (
     here=$PWD app=$tmp/app
     mkdir -p "$app" "$tmp/package" &&
@@ -110,23 +110,16 @@ installs() (
         grep '^<PackageReference ' README.md
         echo '</ItemGroup></Project>'
     } >"$app/app.csproj"
-    cat >"$app/app.cs" <<'END'
-static class Program
-{
-    static int Main()
-    {
-        var (tx, rx) = Ramway.Ring.Pair();
-        tx.Send(7, 42, new byte[] { 1, 2, 3 });
-        return rx.Recv().Length == 3 ? 0 : 1;
-    }
-}
-END
+    awk '/^```/ { inside = 0 } inside; $0 == "```csharp" { inside = 1 }' ../../docs/start/csharp.md >"$app/app.cs"
     cd "$app" &&
         NUGET_PACKAGES="$tmp/packages" sh "$here/dotnet.sh" build -c Release -p:RestoreConfigFile="$app/nuget.config" app.csproj &&
-        sh "$here/dotnet.sh" exec "bin/Release/$framework/app.dll"
+        { timeout 60 sh "$here/dotnet.sh" exec "bin/Release/$framework/app.dll" receive >received & } &&
+        timeout 60 sh "$here/dotnet.sh" exec "bin/Release/$framework/app.dll" && wait $! &&
+        printf 'message %d\n' 1 2 3 | cmp - received
 )
 
 installation() {
+    need_memory csharp
     lock
     if step 'the package, installed as README.md says' installs; then passed=$((passed + 1)); fi
     unlock

@@ -57,7 +57,7 @@
 //! `tokio` adds the modules `ramway::tokio`, senders, receivers and regions for tasks, and `ramway::rpc::tokio`, a client of RPC.
 //! `tower` makes that client a `tower::Service`.
 //!
-//! Linux on 64-bit little-endian machines; the macOS backend compiles and has never been run. What is shared is a
+//! Linux on 64-bit little-endian machines; the macOS backend compiles, and only the project's test workflow runs it. What is shared is a
 //! format, described to the byte in `docs/ABI.md`; [`layout`] has it as Rust types.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -29,5 +29,6 @@ pub fn exit_code(name: &str, result: Result<(), Box<dyn Error>>) -> ExitCode {
 #[doc = include_str!("../../docs/guides/buffer-pool.md")]
 #[doc = include_str!("../../docs/guides/one-to-many.md")]
 #[doc = include_str!("../../docs/guides/rpc.md")]
+#[doc = include_str!("../../docs/start/rust.md")]
 #[doc = include_str!("../../pool/README.md")]
 pub struct Readme;

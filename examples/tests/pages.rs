@@ -100,3 +100,52 @@ fn what_the_guide_shows_of_a_language_is_part_of_a_program_of_that_language_s_pa
     }
     assert!(shown >= 17, "only {shown} blocks were found");
 }
+
+/// What a page of docs/start shows is a program that is run: one of that language's page, whose tests run it, or a file of the
+/// repository. The lines for a shell are those of the language's page, or start a file that the page shows.
+#[test]
+fn what_the_first_pages_show_is_run_elsewhere() {
+    let read = |page: &str| fs::read_to_string(root().join(page)).unwrap();
+    // Compiled and run as it stands: as a documentation test, and by `installs` of bindings/csharp/test.sh.
+    assert!(read("examples/src/lib.rs").contains("docs/start/rust.md"));
+    assert!(read("bindings/csharp/test.sh").contains("docs/start/csharp.md"));
+    let kotlin = read("bindings/kotlin/src/test/kotlin/dev/ramway/kotlin/start/Start.kt");
+    let mut shown = 0;
+    for (page, home) in [
+        ("rust", "README.md"),
+        ("python", "bindings/python/README.md"),
+        ("javascript", "bindings/node/README.md"),
+        ("c", "capi/README.md"),
+        ("cpp", "capi/README.md"),
+        ("go", "bindings/go/README.md"),
+        ("java", "bindings/java/README.md"),
+        ("kotlin", "bindings/kotlin/README.md"),
+        ("csharp", "bindings/csharp/README.md"),
+    ] {
+        let (text, home) = (read(&format!("docs/start/{page}.md")), read(home));
+        let at_home = code(&home);
+        for (language, block) in code(&text) {
+            shown += 1;
+            let lines = block.join("\n");
+            match language.as_str() {
+                "rust" | "csharp" | "text" => {}
+                "kotlin" => {
+                    assert!(kotlin.split_once("\n\n").unwrap().1.trim_end() == lines, "not as in Start.kt:\n{lines}")
+                }
+                "sh" => {
+                    let runs =
+                        ["cargo run", "cargo add ", "python ", "node ", "java ", "./a.out", "dotnet run", "c++ "];
+                    for line in block {
+                        let known = at_home.iter().any(|(of, there)| of == "sh" && there.contains(&line));
+                        assert!(known || runs.iter().any(|run| line.starts_with(run)), "{page}: who runs this? {line}");
+                    }
+                }
+                _ => assert!(
+                    at_home.iter().any(|(of, program)| *of == language && *program == block),
+                    "{page}: the page of the language has no such block:\n{lines}"
+                ),
+            }
+        }
+    }
+    assert!(shown >= 36, "only {shown} blocks were found");
+}

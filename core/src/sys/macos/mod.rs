@@ -1,6 +1,6 @@
 //! macOS: what differs there from `sys/linux`, module by module.
 //!
-//! `make lint` compiles it for aarch64; the project has never run it, and its tests are for Linux. It is written from
+//! `make lint` compiles it for aarch64, and the project's test workflow runs `make test-macos`; no developer has run it. It is written from
 //! the kernel's published source and the manual pages, so what only a run shows is not known: what a wake-up costs, how
 //! soon the kernel releases a killed process's locks, whether every limit is met with the error named here.
 //!

