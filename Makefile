@@ -11,7 +11,7 @@ export MAKE SKIP_LINT
 .PHONY: help demo test check facts conformance lint doc bench bench-peers loom miri tsan fuzz kills build install clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 need-cargo:
 	@command -v cargo >/dev/null || { echo 'cargo is not on the PATH. Ramway is built with Rust 1.88 or later: https://rustup.rs'; exit 1; }
@@ -72,6 +72,16 @@ fuzz: need-cargo ## every fuzz target for FUZZ_SECONDS each (nightly with cargo-
 
 kills: need-cargo ## a topic whose publisher and subscribers are killed at random, KILLS times each way
 	@RAMWAY_TEST_KILLS=$(KILLS) cargo test --release --quiet -p ramway --test topic_kills -- --nocapture
+
+dist: need-cargo ## the `ramway` command as one static, stripped program (TARGETS='x86_64-unknown-linux-musl ...')
+	@sh scripts/dist.sh $(TARGETS)
+
+test-musl: ## Rust, C and C++ for musl on x86-64, and under qemu on arm64; containers with nothing but the command
+	@sh scripts/cross.sh x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+
+test-arm64: ## Rust, C, C++ and Go for arm64, under qemu where this is another processor
+	@sh scripts/cross.sh aarch64-unknown-linux-gnu
+.PHONY: dist test-musl test-arm64
 
 install: build ## command, C library and headers below PREFIX (DESTDIR is honoured)
 	@echo '==> installing below $(DESTDIR)$(PREFIX)'
