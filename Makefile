@@ -73,6 +73,14 @@ fuzz: need-cargo ## every fuzz target for FUZZ_SECONDS each (nightly with cargo-
 kills: need-cargo ## a topic whose publisher and subscribers are killed at random, KILLS times each way
 	@RAMWAY_TEST_KILLS=$(KILLS) cargo test --release --quiet -p ramway --test topic_kills -- --nocapture
 
+version: ## writes the version V=X.Y.Z everywhere; without V prints it
+	@sh scripts/version.sh $(if $(V),set '$(V)')
+.PHONY: version
+
+deny: need-cargo ## licences and sources of what is depended on, known vulnerabilities (cargo-deny), licences of our files (reuse)
+	@sh scripts/deny.sh
+.PHONY: deny
+
 dist: need-cargo ## the `ramway` command as one static, stripped program (TARGETS='x86_64-unknown-linux-musl ...')
 	@sh scripts/dist.sh $(TARGETS)
 
