@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.." || exit 1
 . scripts/lib.sh
 . scripts/musl.sh
 
-suites=${SUITES:-rust c go container}
+suites=${SUITES:-rust c go container orderings}
 passed=0 failed=0 skipped=0
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only
 case $target in /*) whole=$target ;; *) whole=$PWD/$target ;; esac
@@ -115,6 +115,13 @@ for triple in "$@"; do
         fi
         ;;
     aarch64-unknown-linux-gnu)
+        if wanted orderings; then
+            say "orderings in the machine code, $triple"
+            run_logged "orderings-$triple" sh scripts/orderings.sh
+            rc=$?
+            # shellcheck disable=SC2046
+            add $rc $(counted)
+        fi
         if wanted go; then
             say "go, $triple"
             if have go; then

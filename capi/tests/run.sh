@@ -146,7 +146,7 @@ peer() {
     c-call) exec "${runner[@]}" "$out/peer-c" "$@" call ;;
     c-inline) exec "${runner[@]}" "$out/peer-c" "$@" inline ;;
     cpp) exec "${runner[@]}" "$out/peer-cpp" "$@" inline ;;
-    rust) exec "${runner[@]}" "$target/debug/examples/peer" "$@" call ;;
+    rust) exec "${runner[@]}" "${RAMWAY_PEER:-$target/debug/examples/peer}" "$@" call ;;
     esac
 }
 kinds=(c-call c-inline cpp rust)

@@ -93,11 +93,6 @@ cmp expected got-two >>said 2>&1
 result 'a topic with a subscriber in each' $((a + b + c + d + $?))
 
 : >said
-inside two ls >listed
-grep -q news listed >>said 2>&1
-result 'what the other one made is listed' $?
-
-: >said
 inside two doctor >said
 result 'doctor finds nothing broken' $?
 
