@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the compilers made of the orderings on the hot paths, in arm64's machine code: x86-64 orders nearly everything by itself,
+# What C's compilers made of the orderings on the hot paths of the inline headers, in arm64's machine code: x86-64 orders nearly everything by itself,
 # so that no test there, and none under an emulator on it, sees one that is missing. The last line counts.
 #
 # A position is read by `ldar` or `ldapr` (acquire) and published by `stlr` (release); `dmb ish` is the full fence of a side that
@@ -7,9 +7,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . scripts/lib.sh
-. scripts/musl.sh
 
-triple=aarch64-unknown-linux-gnu
 passed=0 failed=0
 place=$(mktemp -d) || exit 1
 trap 'rm -rf "$place"' EXIT
@@ -62,21 +60,6 @@ for clang in clang clang-21 clang-20 clang-19 clang-18 clang-17 clang-16 clang-1
 done
 [ $compilers -gt 0 ] || echo 'C: not looked at, no compiler for arm64 is there'
 
-# Without optimisation over the whole program there is one assembler file; what is called between crates is inlined or generic.
-if add_target $triple; then
-    export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=false
-    # shellcheck disable=SC2086,SC2154
-    if run_logged orderings cargo rustc $locked --release --target $triple --target-dir "$target/orderings" -p ramway \
-        --example orderings -- --emit asm -C linker=rust-lld -C link-arg=--unresolved-symbols=ignore-all; then :; fi
-    file=$(find "$target/orderings/$triple/release/examples" -name 'orderings-*.s' 2>/dev/null | head -n 1)
-    if [ -z "$file" ]; then failed=$((failed + 1)); show_log; else
-        ordering "$file" >"$place/rust"
-        expect rust "$place/rust" ring_send stlr dmb-ish
-        expect rust "$place/rust" ring_recv "$acquire" stlr
-        expect rust "$place/rust" topic_send stlr dmb-ish
-        expect rust "$place/rust" topic_recv "$acquire" stlr
-    fi
-else failed=$((failed + 1)); fi
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
