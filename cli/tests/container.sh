@@ -4,7 +4,7 @@
 #
 #   sh container.sh PROGRAM
 set -u
-program=${1:?usage: container.sh PROGRAM}
+program=$(realpath "${1:?usage: container.sh PROGRAM}") || exit 1
 if [ -z "${RAMWAY_IN_NAMESPACE:-}" ]; then
     map=
     [ "$(id -u)" -eq 0 ] || map=--map-root-user
