@@ -84,12 +84,12 @@ deny: need-cargo ## licences and sources of what is depended on, known vulnerabi
 dist: need-cargo ## the `ramway` command as one static, stripped program (TARGETS='x86_64-unknown-linux-musl ...')
 	@sh scripts/dist.sh $(TARGETS)
 
-test-musl: ## Rust, C and C++ for musl on x86-64, and under qemu on arm64; containers with nothing but the command
-	@sh scripts/cross.sh x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+test-container: ## two containers with nothing in them but the static command (make dist first, or PROGRAM=...)
+	@sh cli/tests/container.sh '$(or $(PROGRAM),$(TARGET)/$(shell uname -m)-unknown-linux-musl/dist/ramway)'
 
-test-arm64: ## Rust, C, C++ and Go for arm64, under qemu where this is another processor
-	@sh scripts/cross.sh aarch64-unknown-linux-gnu
-.PHONY: dist test-musl test-arm64
+orderings: ## what C's compilers made of the orderings on the inline hot paths, in arm64's machine code
+	@sh scripts/orderings.sh
+.PHONY: dist test-container orderings
 
 install: build ## command, C library and headers below PREFIX (DESTDIR is honoured)
 	@echo '==> installing below $(DESTDIR)$(PREFIX)'

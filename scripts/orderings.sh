@@ -1,5 +1,6 @@
 #!/bin/sh
-# What C's compilers made of the orderings on the hot paths of the inline headers, in arm64's machine code: x86-64 orders nearly everything by itself,
+# What C's compilers made of the orderings on the hot paths of the inline headers, in arm64's machine code: x86-64 orders nearly
+# everything by itself,
 # so that no test there, and none under an emulator on it, sees one that is missing. The last line counts.
 #
 # A position is read by `ldar` or `ldapr` (acquire) and published by `stlr` (release); `dmb ish` is the full fence of a side that

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the Makefile runs: `sh test.sh [lint|cross|arm64|race|fuzz]`, without a word everything but fuzzing.
+# What the Makefile runs: `sh test.sh [lint|cross|race|fuzz]`, without a word everything but fuzzing.
 #
 #   CI=true        what cannot be run here (no C compiler, staticcheck cannot be downloaded) is a failure
 #   GO             the go command
@@ -82,24 +82,11 @@ fuzz() {
     done
 }
 
-# The tests on another processor, under an emulator where RAMWAY_TEST_RUNNER names one: for what it builds, `go` looks for a
-# program of this name on the PATH.
-arm64() {
-    if [ -n "${RAMWAY_TEST_RUNNER:-}" ]; then
-        printf '#!/bin/sh\nexec %s "$@"\n' "$RAMWAY_TEST_RUNNER" >"$tmp/go_linux_arm64_exec"
-        chmod 755 "$tmp/go_linux_arm64_exec"
-        export PATH="$tmp:$PATH"
-    fi
-    export GOARCH=arm64 CGO_ENABLED=0
-    tests 'go test for arm64'
-    passed=$counted_passed failed=$((failed + counted_failed)) skipped=$((skipped + counted_skipped))
-}
-
 export GO
 case "${1:-all}" in
 lint) lint ;;
 cross) cross ;;
-race | all | arm64)
+race | all)
     CGO_ENABLED=0 "$GO" build -o "$tmp/counttests" ./internal/counttests || exit 1
     if [ "${1:-all}" = all ]; then
         lint
@@ -109,17 +96,17 @@ race | all | arm64)
         tests 'go test, CGO_ENABLED=0'
         passed=$counted_passed failed=$((failed + counted_failed)) skipped=$((skipped + counted_skipped))
     fi
-    if [ "${1:-all}" = arm64 ]; then arm64; else race; fi
+    race
     if [ "${1:-all}" = race ]; then passed=${counted_passed:-0}; fi
     ;;
 fuzz) fuzz ;;
 *)
-    echo "sh test.sh [lint|cross|arm64|race|fuzz]" >&2
+    echo "sh test.sh [lint|cross|race|fuzz]" >&2
     exit 2
     ;;
 esac
 case "${1:-all}" in
-all | race | arm64)
+all | race)
     if [ "$skipped" -ne 0 ]; then
         printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
     else
