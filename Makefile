@@ -14,7 +14,7 @@ export MAKE SKIP_LINT QUICK PICTURES
 .PHONY: help demo test check facts conformance lint doc bench bench-peers loom miri tsan fuzz kills build install clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 need-cargo:
 	@command -v cargo >/dev/null || { echo 'cargo is not on the PATH. Ramway is built with Rust 1.88 or later: https://rustup.rs'; exit 1; }
@@ -95,6 +95,24 @@ site: need-cargo ## the site: the book, the API references of the languages whos
 site-test: site ## the site in headless Chromium: phone and desk, light and dark, search (PICTURES=FOLDER keeps pictures)
 	@$(MAKE) --no-print-directory -C bench/page-tests site
 .PHONY: packages site site-test
+
+version: ## writes the version V=X.Y.Z everywhere; without V prints it
+	@sh scripts/version.sh $(if $(V),set '$(V)')
+.PHONY: version
+
+deny: need-cargo ## licences and sources of what is depended on, known vulnerabilities (cargo-deny), licences of our files (reuse)
+	@sh scripts/deny.sh
+.PHONY: deny
+
+dist: need-cargo ## the `ramway` command as one static, stripped program (TARGETS='x86_64-unknown-linux-musl ...')
+	@sh scripts/dist.sh $(TARGETS)
+
+test-container: ## two containers with nothing in them but the static command (make dist first, or PROGRAM=...)
+	@sh cli/tests/container.sh '$(or $(PROGRAM),$(TARGET)/$(shell uname -m)-unknown-linux-musl/dist/ramway)'
+
+orderings: ## what C's compilers made of the orderings on the inline hot paths, in arm64's machine code
+	@sh scripts/orderings.sh
+.PHONY: dist test-container orderings
 
 install: build ## command, C library and headers below PREFIX (DESTDIR is honoured)
 	@echo '==> installing below $(DESTDIR)$(PREFIX)'

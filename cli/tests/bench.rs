@@ -40,7 +40,7 @@ fn program(directory: &Path, lines: &str) {
 }
 
 fn command(place: &Place, ramway: &Path, path: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(ramway);
+    let mut command = common::runner::program(ramway);
     // The shell of the program's first line is named by its whole path.
     command.args(args).env("PATH", path).env("RAMWAY_DIR", &place.files).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -581,9 +581,9 @@ fn who_may_only_read_a_topic_subscribes_to_it() {
     std::fs::set_permissions(&topic, std::fs::Permissions::from_mode(if is_root { 0o644 } else { 0o444 })).unwrap();
     // Where the program was built nobody else may come to.
     let program = place.files.join("ramway");
-    std::fs::copy(place.ramway([""; 0]).get_program(), &program).unwrap();
+    std::fs::copy(common::PROGRAM, &program).unwrap();
     let run = |args: &[&str]| {
-        let mut command = std::process::Command::new(&program);
+        let mut command = common::runner::program(&program);
         command.arg("sub").arg(&topic).args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if is_root {
             command.uid(NOBODY).gid(NOBODY);

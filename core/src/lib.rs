@@ -73,6 +73,8 @@ mod ready;
 mod region;
 pub mod ring;
 pub mod rpc;
+#[cfg(test)]
+mod runner;
 mod segment;
 mod select;
 mod sync;

@@ -1,5 +1,8 @@
 //! What the builder takes, what it refuses and how it says so, and that each option does what it says.
 
+#[path = "../../core/src/runner.rs"]
+mod runner;
+
 use ramway_pool::{BufferPool, Builder, ErrorKind};
 
 /// The message of the error that these options are.
@@ -211,7 +214,7 @@ fn without_a_fence_threads_keep_nothing_and_all_else_works() {
     const SWITCH: &str = "RAMWAY_MEMBARRIER";
     if std::env::var_os(SWITCH).is_none_or(|value| value != "0") {
         // It is looked at once in a process, so in another one: this test, and those that count what is kept.
-        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        let mut command = runner::again();
         let output = command.arg("--test-threads=1").env(SWITCH, "0").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         return;

@@ -2,10 +2,12 @@
 //! not allow it the pool works and says so.
 #![cfg(all(target_os = "linux", not(miri)))]
 
+#[path = "../../core/src/runner.rs"]
+mod runner;
+
 use ramway_pool::{Buffer, BufferPool};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The figure is the process's: the tests in it take turns.
@@ -190,7 +192,7 @@ fn with_limit(name: &str, limit: u64) -> Option<()> {
         println!("not checked: this process may lock {hard} bytes at most, and cannot let another one lock {limit}");
         return Some(());
     }
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = runner::again();
     command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(LIMIT, limit.to_string());
     // SAFETY: two system calls between fork and exec.
     unsafe {

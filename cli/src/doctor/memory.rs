@@ -179,6 +179,8 @@ fn chosen(setting: &str) -> String {
 /// Fills as much of a memfd as a huge page holds, and asks for one.
 fn put_together(huge: usize) -> io::Result<()> {
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+    /// Linux's number (6.1+): the `libc` crate has it for glibc only.
+    const MADV_COLLAPSE: i32 = 25;
     let fd = rustix::fs::memfd_create("ramway-doctor", MemfdFlags::CLOEXEC)?;
     rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, huge as u64)?;
     // Twice the address space, so that a whole huge page lies in it at a multiple of its size.
@@ -190,7 +192,7 @@ fn put_together(huge: usize) -> io::Result<()> {
     let done = unsafe {
         mmap(start.cast(), huge, both, MapFlags::SHARED | MapFlags::FIXED, &fd, 0).map(|_| {
             start.write_bytes(1, huge);
-            match libc::madvise(start.cast(), huge, libc::MADV_COLLAPSE) {
+            match libc::madvise(start.cast(), huge, MADV_COLLAPSE) {
                 0 => Ok(()),
                 _ => Err(io::Error::last_os_error()),
             }

@@ -1,6 +1,9 @@
 //! What the tests of the command share: real processes, a directory of their own, generous deadlines.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+#[path = "../../../core/src/runner.rs"]
+pub mod runner;
+
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -9,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The program under test: each package's tests have their own.
-const PROGRAM: &str = match (option_env!("CARGO_BIN_EXE_ramway"), option_env!("CARGO_BIN_EXE_ramway-bench")) {
+pub const PROGRAM: &str = match (option_env!("CARGO_BIN_EXE_ramway"), option_env!("CARGO_BIN_EXE_ramway-bench")) {
     (Some(ramway), _) => ramway,
     (None, Some(bench)) => bench,
     (None, None) => panic!("this package has no program to test"),
@@ -40,7 +43,7 @@ impl Place {
 
     /// `ramway` with these arguments, in this place.
     pub fn ramway<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
-        let mut command = Command::new(PROGRAM);
+        let mut command = runner::program(PROGRAM);
         command.env("RAMWAY_DIR", &self.dir).args(args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -54,7 +57,9 @@ impl Place {
     /// Runs it to its end with standard descriptors as a shell's redirections make them, `>&-` for example.
     pub fn redirected(&self, args: &[&str], redirections: &str) -> Output {
         let mut command = Command::new("sh");
-        command.args(["-c", &format!(r#"exec "$@" {redirections}"#), "sh", PROGRAM]).args(args);
+        command.args(["-c", &format!(r#"exec "$@" {redirections}"#), "sh"]);
+        let started = runner::program(PROGRAM);
+        command.arg(started.get_program()).args(started.get_args()).args(args);
         command.env("RAMWAY_DIR", &self.dir);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         finish(command.spawn().unwrap())

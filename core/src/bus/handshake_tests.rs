@@ -218,7 +218,7 @@ fn silence_ends_at_the_deadline() {
 fn surplus_descriptors_are_closed() {
     const ALONE: &str = "RAMWAY_TEST_SURPLUS";
     if std::env::var_os(ALONE).is_none() {
-        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let mut child = crate::runner::again();
         child.args(["--exact", "bus::handshake::tests::surplus_descriptors_are_closed"]).env(ALONE, "1");
         assert!(child.status().unwrap().success());
         return;

@@ -3,7 +3,7 @@
 use super::word::{NOTIFY_ONE, NOTIFY_WAITING};
 use super::*;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 const ROLE: &str = "RAMWAY_REGION_TEST_CHILD";
@@ -25,7 +25,7 @@ fn child_of(test: &str) -> Option<String> {
 
 /// This test again, in a process of its own.
 fn child(test: &str, name: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+    crate::runner::again()
         .args([&format!("region::tests::{test}"), "--exact", "--nocapture", "--test-threads=1"])
         .env(ROLE, format!("{test} {name}"))
         .stdin(Stdio::piped())

@@ -6,6 +6,8 @@ pub mod caller;
 pub mod raw;
 pub mod readiness;
 pub mod rpc;
+#[path = "../../src/runner.rs"]
+pub mod runner;
 pub mod topic;
 
 use std::fmt::Display;
@@ -102,7 +104,7 @@ pub fn listen() -> String {
 
 /// This test binary again, to run one of its tests.
 pub fn only(test: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = runner::again();
     command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
     command
 }

@@ -15,6 +15,9 @@ use crate::sys::mem::touch;
 use crate::sys::placement::PlacementOptions;
 use crate::sys::{last_errno, os};
 
+/// Linux's number (6.1+): the `libc` crate has it for glibc only.
+const MADV_COLLAPSE: i32 = 25;
+
 /// So long that a step's check of the limits costs little, so short that a signal or a full machine is noticed.
 const STEP: u64 = 16 << 20;
 
@@ -106,7 +109,7 @@ pub(crate) unsafe fn use_huge_pages(ptr: *mut u8, len: usize, copies: usize) -> 
     let mut collapsed = Ok(());
     for _ in 0..4 {
         // SAFETY: as above.
-        let rc = unsafe { libc::madvise(ptr.cast(), whole, libc::MADV_COLLAPSE) };
+        let rc = unsafe { libc::madvise(ptr.cast(), whole, MADV_COLLAPSE) };
         collapsed = if rc == 0 { Ok(()) } else { Err(last_errno()) };
         if collapsed != Err(libc::EAGAIN) {
             break;
