@@ -3,10 +3,13 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use ramway::{Bus, ErrorKind, Listener, Ring};
+
+#[path = "../src/runner.rs"]
+mod runner;
 
 /// Longer than anything here takes, however busy the machine is.
 const LONG: Duration = Duration::from_secs(60);
@@ -30,7 +33,7 @@ impl Names {
 
     /// This program once more, as another process that plays the role.
     fn start(&self, role: &str) -> Child {
-        let mut command = Command::new(env::current_exe().unwrap());
+        let mut command = runner::again();
         command.args(["helper", "--exact", "--nocapture"]).env(ROLE, format!("{role} {}", self.0.display()));
         // Its own summary is no test's: only what a failure says is of use.
         command.stdout(Stdio::null()).spawn().unwrap()
