@@ -21,7 +21,8 @@ use prometheus_client::registry::Unit;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::counters::{Counters, Registry, State};
+use crate::counters::Counters;
+use crate::registry::Registry;
 
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Of readers at a time; more of them wait.
@@ -146,60 +147,24 @@ struct Count {
     of: fn(&Counters) -> &AtomicU64,
 }
 
-fn counts() -> [Count; 8] {
-    let counter = MetricType::Counter;
-    let gauge = MetricType::Gauge;
+fn counts() -> [Count; 14] {
+    let (counter, gauge) = (MetricType::Counter, MetricType::Gauge);
+    let count = |name, help, unit, kind, of| Count { name, help, unit, kind, of };
     [
-        Count { name: "ramway_bridge_messages", help: "Messages that crossed", unit: None, kind: counter, of: |c| &c.messages },
-        Count {
-            name: "ramway_bridge_payload",
-            help: "Payload of the messages that crossed",
-            unit: Some(Unit::Bytes),
-            kind: counter,
-            of: |c| &c.bytes,
-        },
-        Count {
-            name: "ramway_bridge_credit",
-            help: "What may be sent before the far side says more",
-            unit: Some(Unit::Bytes),
-            kind: gauge,
-            of: |c| &c.credit,
-        },
-        Count {
-            name: "ramway_bridge_unreleased_messages",
-            help: "Messages that were taken from the segment and are not released",
-            unit: None,
-            kind: gauge,
-            of: |c| &c.lag,
-        },
-        Count {
-            name: "ramway_bridge_resumes",
-            help: "How often the stream went on after the link or a bridge was gone",
-            unit: None,
-            kind: counter,
-            of: |c| &c.resumes,
-        },
-        Count {
-            name: "ramway_bridge_lost_messages",
-            help: "Messages of lossy rules that were lost",
-            unit: None,
-            kind: counter,
-            of: |c| &c.lost,
-        },
-        Count {
-            name: "ramway_bridge_left_out_messages",
-            help: "Messages that the rule's rate or every left out",
-            unit: None,
-            kind: counter,
-            of: |c| &c.left_out,
-        },
-        Count {
-            name: "ramway_bridge_possible_duplicate_messages",
-            help: "Messages that may have arrived twice, because a bridge died",
-            unit: None,
-            kind: counter,
-            of: |c| &c.possible_duplicates,
-        },
+        count("ramway_bridge_messages", "Messages that crossed", None, counter, |c| &c.messages),
+        count("ramway_bridge_payload", "Payload of the messages that crossed", Some(Unit::Bytes), counter, |c| &c.bytes),
+        count("ramway_bridge_sent", "What was put on the link, repetitions included", Some(Unit::Bytes), counter, |c| &c.sent_bytes),
+        count("ramway_bridge_streams", "Segments and connections that are bridged", None, gauge, |c| &c.streams),
+        count("ramway_bridge_connected_streams", "Those of them whose far side answers", None, gauge, |c| &c.connected),
+        count("ramway_bridge_unconfirmed", "What is under way and not confirmed", Some(Unit::Bytes), gauge, |c| &c.in_flight),
+        count("ramway_bridge_resumes", "How often a stream began where the far side expected it to", None, counter, |c| &c.resumes),
+        count("ramway_bridge_dropped_duplicates", "Repeated messages that were here already", None, counter, |c| &c.duplicates_dropped),
+        count("ramway_bridge_possible_duplicates", "Messages that may be in the segment twice", None, counter, |c| &c.possible_duplicates),
+        count("ramway_bridge_lost_messages", "Messages of lossy rules that were lost", None, counter, |c| &c.lost),
+        count("ramway_bridge_left_out_messages", "Messages that the rate or every of a rule left out", None, counter, |c| &c.left_out),
+        count("ramway_bridge_ejections", "How often a broken link made an export let its sender go", None, counter, |c| &c.ejected),
+        count("ramway_bridge_endings", "How often an end was passed on", None, counter, |c| &c.ends),
+        count("ramway_bridge_refused_messages", "What came over the link and said what cannot be", None, counter, |c| &c.refused),
     ]
 }
 
@@ -232,20 +197,10 @@ impl Collector for Exposed {
             MetricType::Gauge,
         )?;
         for (labels, counters) in &streams {
-            let nanoseconds = counters.round_trip.load(Relaxed);
+            let nanoseconds = counters.round_trip_ns.load(Relaxed);
             if nanoseconds > 0 {
                 ConstGauge::new(nanoseconds as f64 / 1e9).encode(metric.encode_family(labels)?)?;
             }
-        }
-        let mut metric = encoder.encode_descriptor(
-            "ramway_bridge_open",
-            "Whether the far side answers (1) or not (0)",
-            None,
-            MetricType::Gauge,
-        )?;
-        for (labels, counters) in &streams {
-            let open = matches!(counters.state(), State::Open | State::Full | State::NoPeer);
-            ConstGauge::new(i64::from(open)).encode(metric.encode_family(labels)?)?;
         }
         Ok(())
     }
@@ -258,19 +213,19 @@ mod tests {
 
     use super::*;
     use crate::config::Direction;
-    use crate::counters::Label;
+    use crate::counters::add;
+    use crate::registry::Label;
 
     fn registry() -> Arc<Registry> {
         let registry = Arc::new(Registry::default());
         let prefix = "a\"b".to_owned();
         let label = Label { name: "camera".into(), kind: "topic", direction: Direction::Export, prefix };
         let counters = registry.stream(label);
-        counters.message(1000);
-        counters.message(24);
-        counters.lost.fetch_add(3, Relaxed);
-        counters.credit.store(4096, Relaxed);
-        counters.set_state(State::Open);
-        counters.round_trip_was(Duration::from_micros(1500));
+        add(&counters.messages, 2);
+        add(&counters.bytes, 1024);
+        add(&counters.lost, 3);
+        add(&counters.in_flight, 4096);
+        counters.round_trip_ns.store(1_500_000, Relaxed);
         registry
     }
 
@@ -290,11 +245,11 @@ mod tests {
         for line in [
             format!("ramway_bridge_messages_total{labels} 2"),
             format!("ramway_bridge_payload_bytes_total{labels} 1024"),
-            format!("ramway_bridge_credit_bytes{labels} 4096"),
+            format!("ramway_bridge_unconfirmed_bytes{labels} 4096"),
             format!("ramway_bridge_lost_messages_total{labels} 3"),
             format!("ramway_bridge_resumes_total{labels} 0"),
             format!("ramway_bridge_round_trip_seconds{labels} 0.0015"),
-            format!("ramway_bridge_open{labels} 1"),
+            format!("ramway_bridge_connected_streams{labels} 0"),
             "# TYPE ramway_bridge_lost_messages counter".to_owned(),
             "# UNIT ramway_bridge_payload_bytes bytes".to_owned(),
         ] {
