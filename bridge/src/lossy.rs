@@ -139,8 +139,6 @@ pub struct LossyImport {
     pub name: String,
     /// Of the topic, if it is made.
     pub capacity: u64,
-    /// This machine.
-    pub machine: u64,
     /// Every message that is missing was left out on purpose, or nobody misses it.
     pub newest: bool,
     /// What is counted.

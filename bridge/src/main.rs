@@ -19,9 +19,15 @@ fn main() -> ExitCode {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         signal_hook::flag::register(signal, stop.clone()).expect("a signal that can be handled");
     }
-    let counters = config.rules.iter().map(|_| Arc::default()).collect();
-    match ramway_bridge::bridge::run(config, counters, stop) {
-        Ok(()) => ExitCode::SUCCESS,
+    let registry = Arc::new(ramway_bridge::registry::Registry::default());
+    match ramway_bridge::bridge::Bridge::start(&config, registry) {
+        Ok(bridge) => {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            bridge.drain(std::time::Duration::from_secs(1));
+            ExitCode::SUCCESS
+        }
         Err(text) => {
             eprintln!("ramway-bridge: {text}");
             ExitCode::FAILURE

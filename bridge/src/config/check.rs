@@ -16,8 +16,6 @@ const PREFIX: &str = "ramway";
 pub const WINDOW: u64 = 8 << 20;
 /// Bytes of a piece, unless the rule says otherwise.
 pub const CHUNK: u64 = 64 << 10;
-/// Of what an import makes, unless the rule says otherwise.
-pub const CAPACITY: u64 = 1 << 20;
 /// The shortest piece: below it the header of each is a good part of it.
 const LEAST_CHUNK: u64 = 1 << 10;
 /// The longest piece. Zenoh sends a piece as one message, and other streams wait behind it.
@@ -308,10 +306,12 @@ impl Reader<'_> {
         let mut globs = Vec::new();
         for glob in list {
             let text = glob.get_ref();
-            if text.is_empty() || text.starts_with('.') || text.contains(['/', '[', ']', '{', '}', '\\', '\0']) {
+            // What a name may be made of, and the two wildcards.
+            let may = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '*' | '?');
+            if text.is_empty() || text.starts_with('.') || !text.chars().all(may) {
                 let said = format!(
-                    "{}: \"{text}\" is not a pattern of names; expected a name of a segment, in which * is any run of characters \
-                     and ? is one, without / and brackets, and not beginning with a dot",
+                    "{}: \"{text}\" is not a pattern of names; expected letters, digits, `.`, `_`, `-` and the wildcards * (any run \
+                     of characters) and ? (one), not beginning with a dot",
                     self.source.option(option)
                 );
                 self.wrong(&glob, said);
@@ -526,16 +526,14 @@ impl Reader<'_> {
         (window, chunk)
     }
 
-    fn capacity(&mut self, rule: &raw::Rule, direction: Direction) -> u64 {
-        match &rule.capacity {
-            None => CAPACITY,
-            Some(capacity) if direction == Direction::Export => {
-                let text = format!("{} is of what an import makes; an export takes what is there. Remove it", self.source.option("capacity"));
-                self.wrong(capacity, text);
-                CAPACITY
-            }
-            Some(capacity) => self.size("capacity", capacity, 4096..=1 << 40),
+    fn capacity(&mut self, rule: &raw::Rule, direction: Direction) -> Option<u64> {
+        let capacity = rule.capacity.as_ref()?;
+        if direction == Direction::Export {
+            let option = self.source.option("capacity");
+            self.wrong(capacity, format!("{option} is of what an import makes; an export takes what is there. Remove it"));
+            return None;
         }
+        Some(self.size("capacity", capacity, 4096..=1 << 40))
     }
 
     /// What only two rules together do wrong, as far as the rules alone show it: names that `except` may keep apart are looked at when

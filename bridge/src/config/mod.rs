@@ -126,29 +126,29 @@ pub enum Kind {
     Ring {
         /// What a broken link does.
         on_disconnect: OnDisconnect,
-        /// Of the ring that an import makes.
-        capacity: u64,
+        /// Of the ring that an import makes; `None`: as the far one.
+        capacity: Option<u64>,
     },
     /// Every message of a topic.
     Topic {
         /// Whether the publisher waits for the far side.
         delivery: Delivery,
-        /// Of the topic that an import makes.
-        capacity: u64,
+        /// Of the topic that an import makes; `None`: as the far one.
+        capacity: Option<u64>,
     },
     /// The newest message of a topic.
     Newest {
         /// At most one message in this time.
         every: Duration,
-        /// Of the topic that an import makes.
-        capacity: u64,
+        /// Of the topic that an import makes; `None`: as the far one.
+        capacity: Option<u64>,
     },
     /// A listener, each of whose connections is bridged as a bus of its own: also RPC.
     Bus {
         /// What a broken link does.
         on_disconnect: OnDisconnect,
-        /// Of each direction of the buses that an import makes.
-        capacity: u64,
+        /// Of each direction of the buses that an import makes; `None`: as the far ones.
+        capacity: Option<u64>,
     },
 }
 
@@ -239,9 +239,9 @@ impl Kind {
         }
     }
 
-    /// Of what an import makes.
+    /// Of what an import makes; `None`: as the far one.
     #[must_use]
-    pub fn capacity(&self) -> u64 {
+    pub fn capacity(&self) -> Option<u64> {
         let (Self::Ring { capacity, .. }
         | Self::Topic { capacity, .. }
         | Self::Newest { capacity, .. }

@@ -127,7 +127,7 @@ pub(super) fn conflict(first: &Rule, second: &Rule) -> Option<&'static str> {
         (Direction::Export, Direction::Export) => {
             if matches!(first.kind, Kind::Ring { .. }) {
                 Some("a ring has one receiver, so it can be exported once; name it in one rule only")
-            } else if same_key {
+            } else if same_key && first.kind.word() == second.kind.word() {
                 Some("both export it under the same key; name it in one rule only, or give one of them another `prefix`")
             } else if label(first).is_some() && label(first) == label(second) {
                 Some("both read it with the same label, which only one subscriber can have; give one of them another `label`")

@@ -70,12 +70,12 @@ on_disconnect = "block"
     assert_eq!((rule.window, rule.chunk, rule.prefix.as_str()), (4 << 20, 4096, "front/left"));
     let on_disconnect = OnDisconnect::EjectAfter(Duration::from_secs(5));
     let delivery = Delivery::Reliable { on_disconnect, label: "hall".into() };
-    assert_eq!(rule.kind, Kind::Topic { delivery, capacity: 1 << 20 });
+    assert_eq!(rule.kind, Kind::Topic { delivery, capacity: None });
     assert!(rule.covers("camera.left") && !rule.covers("camera.raw") && rule.covers("lidar"));
-    assert_eq!(config.rules[1].kind, Kind::Newest { every: Duration::from_millis(10), capacity: 64 << 10 });
+    assert_eq!(config.rules[1].kind, Kind::Newest { every: Duration::from_millis(10), capacity: Some(64 << 10) });
     let delivery = Delivery::Lossy { every: Some(Duration::from_secs(2)) };
-    assert_eq!(config.rules[2].kind, Kind::Topic { delivery, capacity: 1 << 20 });
-    assert_eq!(config.rules[3].kind, Kind::Bus { on_disconnect: OnDisconnect::Block, capacity: 1 << 20 });
+    assert_eq!(config.rules[2].kind, Kind::Topic { delivery, capacity: None });
+    assert_eq!(config.rules[3].kind, Kind::Bus { on_disconnect: OnDisconnect::Block, capacity: None });
 }
 
 #[test]
