@@ -31,6 +31,8 @@ pub struct Export {
     pub machine: u64,
     /// The number of the segment.
     pub stream: u64,
+    /// The epoch of the sender whose close an earlier bridge was told of, and may not have passed on.
+    pub told: Option<u32>,
     /// Bytes that may be under way.
     pub window: u64,
     /// Bytes of the longest piece.
@@ -417,6 +419,7 @@ impl<'a> Running<'a> {
     /// The segment has nothing more now.
     fn nothing(&mut self, error: &ramway::Error) -> Result<(), Over> {
         let how = match error.kind() {
+            ErrorKind::TimedOut if self.export.told == Some(self.source.peer_epoch()) => Ending::Closed,
             ErrorKind::TimedOut | ErrorKind::Interrupted | ErrorKind::Empty => return Ok(()),
             ErrorKind::Closed => Ending::Closed,
             ErrorKind::PeerDead => Ending::Dead,
@@ -443,6 +446,11 @@ impl<'a> Running<'a> {
             return self.wait_for_ack();
         }
         if end.how == Ending::Closed {
+            let Export { kind, name, stream, .. } = self.export;
+            if let Err(e) = crate::place::finished(kind, name, *stream, end.epoch) {
+                // It is passed on again by the next bridge, which does no harm.
+                log::say(&format!("export of the {kind} '{name}': its end cannot be noted: {e}"));
+            }
             return Err(Over::Finished);
         }
         match self.source.wait_for_peer(LOOK) {
