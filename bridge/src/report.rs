@@ -1,7 +1,6 @@
-//! What a bridge says on standard error: what went wrong always, and with `--verbose` what it does and how its streams stand.
+//! How the rules stand, on standard error, for `--verbose`.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,34 +12,23 @@ use ramway_cli::{output, units};
 use crate::counters::Counters;
 use crate::registry::{Label, Registry};
 
-/// Without a terminal a stream that moves is reported this often; a change of its state at once.
+/// Without a terminal a rule under which something crosses is reported this often; a change of its state at once.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Set once by a program that was started with `--verbose`.
 static BARS: OnceLock<MultiProgress> = OnceLock::new();
 
-/// Says what went wrong.
-pub fn warn(text: impl Display) {
-    line(&text.to_string());
-}
-
-/// Says what is done, to those who asked.
-pub fn say(text: impl Display) {
-    if BARS.get().is_some() {
-        line(&text.to_string());
-    }
-}
-
-fn line(text: &str) {
+/// Writes a line above those of the rules, if there are any.
+pub(crate) fn line(text: &str) {
     match BARS.get() {
         Some(bars) => bars.suspend(|| output::note(text)),
         None => output::note(text),
     }
 }
 
-/// Shows how the streams stand: on a terminal a line for each, written anew every second; else as a log.
+/// Shows how the rules stand: on a terminal a line for each, written anew every second; else as a log.
 #[derive(Debug)]
-pub struct Streams {
+pub struct Rules {
     terminal: bool,
     seen: BTreeMap<Label, Seen>,
 }
@@ -54,8 +42,8 @@ struct Seen {
     at: Instant,
 }
 
-impl Streams {
-    /// From here on [`say`] is heard.
+impl Rules {
+    /// Begins to show them.
     #[must_use]
     pub fn verbose() -> Self {
         let terminal = std::io::stderr().is_terminal();
@@ -86,7 +74,7 @@ impl Streams {
     }
 }
 
-impl Drop for Streams {
+impl Drop for Rules {
     /// The lines stay, as they were last.
     fn drop(&mut self) {
         for seen in self.seen.values() {
@@ -112,7 +100,7 @@ fn state(counters: &Counters) -> &'static str {
     }
 }
 
-/// One stream in one line. `before` are its messages and bytes so long ago.
+/// One rule in one line. `before` are its messages and bytes so long ago.
 fn shown(label: &Label, counters: &Counters, before: (u64, u64), ago: Duration) -> String {
     let read = |value: &std::sync::atomic::AtomicU64| value.load(Relaxed);
     let (messages, bytes) = (read(&counters.messages), read(&counters.bytes));
@@ -122,7 +110,7 @@ fn shown(label: &Label, counters: &Counters, before: (u64, u64), ago: Duration) 
         "{} {} {}: {}; {messages} messages, {}; {}/s, {}/s",
         label.direction.word(),
         label.kind,
-        label.name,
+        label.names,
         state(counters),
         units::size(bytes),
         rate(messages, before.0),
@@ -151,8 +139,8 @@ mod tests {
     use crate::config::Direction;
 
     #[test]
-    fn a_stream_is_one_line() {
-        let label = Label { name: "camera".into(), kind: "topic", direction: Direction::Export, prefix: String::new() };
+    fn a_rule_is_one_line() {
+        let label = Label { names: "camera".into(), kind: "topic", direction: Direction::Export, prefix: String::new() };
         let counters = Counters::default();
         for (counter, value) in [(&counters.streams, 1), (&counters.connected, 1), (&counters.messages, 30), (&counters.bytes, 30 << 10)] {
             counter.store(value, Relaxed);
