@@ -223,6 +223,9 @@ impl Running {
         };
         // What is released is committed, by whoever said so.
         let committed = committed.max(hello.released);
+        // A topic's numbers are the same at both ends, where they can be.
+        sink.skip(committed.saturating_sub(at));
+        let at = sink.at();
         self.delta = at.wrapping_sub(committed);
         self.write_ledger(hello.stream, segment, epoch)?;
         let window = u32::try_from(self.import.window).unwrap_or(u32::MAX);
@@ -343,6 +346,8 @@ impl Running {
             self.open_again()?;
             if let Some(sink) = &mut self.sink {
                 sink.abort();
+                // Numbers that the publisher itself left out.
+                sink.skip(record.seq.saturating_sub(record.start.frame));
             }
             let to = self.reserve(record.total)?;
             self.room = Some(Room { to, len: record.total });

@@ -60,8 +60,8 @@ pub trait Source: Send {
     /// As for [`Receiver::wait_for_peer`](ramway::Receiver::wait_for_peer).
     fn wait_for_peer(&mut self, timeout: Duration) -> ramway::Result<u32>;
 
-    /// Gives the role up; the sender is told so.
-    fn leave(self: Box<Self>, how: Ending);
+    /// Gives the role up; the sender is told so. `for_good`: nobody is to be waited for, or what stays is for a successor.
+    fn leave(self: Box<Self>, how: Ending, for_good: bool);
 }
 
 /// A local segment that frames from elsewhere are written to.

@@ -170,18 +170,18 @@ fn counts() -> [Count; 14] {
 
 impl Collector for Exposed {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let rules: Vec<_> = self.0.all().into_iter().map(|(label, counters)| {
+        let streams: Vec<_> = self.0.all().into_iter().map(|(label, counters)| {
             let labels = [
                 ("direction", label.direction.word().to_owned()),
                 ("kind", label.kind.to_owned()),
-                ("names", label.names),
+                ("name", label.name),
                 ("prefix", label.prefix),
             ];
             (labels, counters)
         }).collect();
         for Count { name, help, unit, kind, of } in counts() {
             let mut metric = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
-            for (labels, counters) in &rules {
+            for (labels, counters) in &streams {
                 let value = of(counters).load(Relaxed);
                 let encoder = metric.encode_family(labels)?;
                 match kind {
@@ -196,7 +196,7 @@ impl Collector for Exposed {
             Some(&Unit::Seconds),
             MetricType::Gauge,
         )?;
-        for (labels, counters) in &rules {
+        for (labels, counters) in &streams {
             let nanoseconds = counters.round_trip_ns.load(Relaxed);
             if nanoseconds > 0 {
                 ConstGauge::new(nanoseconds as f64 / 1e9).encode(metric.encode_family(labels)?)?;
@@ -219,8 +219,8 @@ mod tests {
     fn registry() -> Arc<Registry> {
         let registry = Arc::new(Registry::default());
         let prefix = "a\"b".to_owned();
-        let label = Label { names: "camera".into(), kind: "topic", direction: Direction::Export, prefix };
-        let counters = registry.of(label);
+        let label = Label { name: "camera".into(), kind: "topic", direction: Direction::Export, prefix };
+        let counters = registry.stream(label);
         add(&counters.messages, 2);
         add(&counters.bytes, 1024);
         add(&counters.lost, 3);
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn the_text_is_what_prometheus_reads() {
         let text = text(&registry());
-        let labels = r#"{direction="export",kind="topic",names="camera",prefix="a\"b"}"#;
+        let labels = r#"{direction="export",kind="topic",name="camera",prefix="a\"b"}"#;
         for line in [
             format!("ramway_bridge_messages_total{labels} 2"),
             format!("ramway_bridge_payload_bytes_total{labels} 1024"),
@@ -282,9 +282,9 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_comes_again_goes_on_counting() {
+    fn a_stream_that_comes_again_goes_on_counting() {
         let registry = registry();
         let label = registry.all()[0].0.clone();
-        assert_eq!(registry.of(label).messages.load(Relaxed), 2);
+        assert_eq!(registry.stream(label).messages.load(Relaxed), 2);
     }
 }

@@ -4,6 +4,7 @@ use crate::config::OnDisconnect;
 use crate::counters::{self, Counters};
 use crate::link::{How, Inlet, Link, LinkError, Outlet};
 use crate::local::{Found, Source};
+use crate::log;
 use crate::stream::{Ack, End, Ending, Near, Pos, Record};
 use crate::wire;
 use ramway::ErrorKind;
@@ -76,6 +77,7 @@ struct Running<'a> {
     begun: Instant,
     in_flight: u64,
     connected: bool,
+    complaint: log::Once,
     _inlet: Inlet,
 }
 
@@ -88,12 +90,13 @@ impl Export {
                 let over = running.run();
                 running.set_connected(false);
                 counters::sub(&self.counters.in_flight, running.in_flight);
-                running.source.leave(match over {
-                    Over::Finished => Ending::Closed,
-                    Over::LetGo(how) => how,
+                let (how, for_good) = match over {
+                    Over::Finished => (Ending::Closed, false),
+                    Over::LetGo(how) => (how, true),
                     // As if this process had been killed: the sender is to know that this was not all.
-                    Over::Stopped | Over::Failed(_) => Ending::Dead,
-                });
+                    Over::Stopped | Over::Failed(_) => (Ending::Dead, false),
+                };
+                running.source.leave(how, for_good);
                 over
             }
             Err(e) => Over::Failed(e.to_string()),
@@ -162,6 +165,7 @@ impl<'a> Running<'a> {
             source.geometry(),
         );
         let running = Self {
+            complaint: log::Once::default(),
             _inlet: inlet,
             export,
             near,
@@ -256,6 +260,16 @@ impl<'a> Running<'a> {
             self.export.counters.round_trip_ns.store(asked.elapsed().as_nanos() as u64, Ordering::Relaxed);
         }
         let step = self.near.on_ack(ack, self.now());
+        if self.near.far() != Some(ack.far) {
+            let Export { kind, name, .. } = self.export;
+            self.complaint.say(&format!(
+                "export of the {kind} '{name}': machine {:016x} imports it too, and it goes to {:016x}; each needs a rule of its own \
+                 here, with its own prefix",
+                ack.far,
+                self.near.far().unwrap_or(0)
+            ));
+            return Ok(());
+        }
         self.set_connected(true);
         counters::add(&self.export.counters.possible_duplicates, step.possible_duplicates);
         if let Some(to) = step.seek {
@@ -406,6 +420,14 @@ impl<'a> Running<'a> {
             ErrorKind::TimedOut | ErrorKind::Interrupted | ErrorKind::Empty => return Ok(()),
             ErrorKind::Closed => Ending::Closed,
             ErrorKind::PeerDead => Ending::Dead,
+            // The publisher has let this subscriber go, and it goes on at what is left.
+            ErrorKind::Lagged => {
+                self.current = None;
+                self.source.rewind();
+                self.read = self.source.first();
+                self.near.lost_until(self.read);
+                return self.say_hello();
+            }
             _ => return Err(Over::Failed(error.to_string())),
         };
         let now = self.now();

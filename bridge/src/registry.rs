@@ -1,4 +1,4 @@
-//! The counts of every rule, for the metrics and for `--verbose`.
+//! The counts of every stream, for the metrics and for `--verbose`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::config::{Direction, Rule};
 use crate::counters::Counters;
 
-/// Which rule, by what it is and not by where it stands: a file that is read again may have moved it.
+/// Which stream.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label {
-    /// The patterns, with commas.
-    pub names: String,
+    /// Of the segment.
+    pub name: String,
     /// As the rule says it.
     pub kind: &'static str,
     /// As the rule says it.
@@ -20,23 +20,22 @@ pub struct Label {
 }
 
 impl Label {
-    /// Of a rule.
+    /// Of a segment under a rule.
     #[must_use]
-    pub fn new(rule: &Rule) -> Self {
-        let names = rule.names.iter().map(|glob| glob.as_str()).collect::<Vec<_>>().join(",");
-        Self { names, kind: rule.kind.word(), direction: rule.direction, prefix: rule.prefix.clone() }
+    pub fn new(name: &str, rule: &Rule) -> Self {
+        Self { name: name.into(), kind: rule.kind.word(), direction: rule.direction, prefix: rule.prefix.clone() }
     }
 }
 
-/// The counts of all rules.
+/// The counts of all streams.
 #[derive(Debug, Default)]
 pub struct Registry {
-    rules: Mutex<BTreeMap<Label, Arc<Counters>>>,
+    streams: Mutex<BTreeMap<Label, Arc<Counters>>>,
 }
 
 impl Registry {
-    /// The counts of a rule. A rule that comes again goes on with those that it had: counts never go back.
-    pub fn of(&self, label: Label) -> Arc<Counters> {
+    /// The counts of a stream. A stream that comes again goes on with those that it had: counts never go back.
+    pub fn stream(&self, label: Label) -> Arc<Counters> {
         Arc::clone(self.lock().entry(label).or_default())
     }
 
@@ -48,6 +47,6 @@ impl Registry {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Label, Arc<Counters>>> {
         // Nothing is done under the lock that could leave the map half changed.
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

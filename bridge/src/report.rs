@@ -1,4 +1,4 @@
-//! How the rules stand, on standard error, for `--verbose`.
+//! How the streams stand, on standard error, for `--verbose`.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -12,13 +12,13 @@ use ramway_cli::{output, units};
 use crate::counters::Counters;
 use crate::registry::{Label, Registry};
 
-/// Without a terminal a rule under which something crosses is reported this often; a change of its state at once.
+/// Without a terminal a stream that moves is reported this often; a change of its state at once.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Set once by a program that was started with `--verbose`.
 static BARS: OnceLock<MultiProgress> = OnceLock::new();
 
-/// Writes a line above those of the rules, if there are any.
+/// Writes a line above those of the streams, if there are any.
 pub(crate) fn line(text: &str) {
     match BARS.get() {
         Some(bars) => bars.suspend(|| output::note(text)),
@@ -26,9 +26,9 @@ pub(crate) fn line(text: &str) {
     }
 }
 
-/// Shows how the rules stand: on a terminal a line for each, written anew every second; else as a log.
+/// Shows how the streams stand: on a terminal a line for each, written anew every second; else as a log.
 #[derive(Debug)]
-pub struct Rules {
+pub struct Streams {
     terminal: bool,
     seen: BTreeMap<Label, Seen>,
 }
@@ -42,7 +42,7 @@ struct Seen {
     at: Instant,
 }
 
-impl Rules {
+impl Streams {
     /// Begins to show them.
     #[must_use]
     pub fn verbose() -> Self {
@@ -74,7 +74,7 @@ impl Rules {
     }
 }
 
-impl Drop for Rules {
+impl Drop for Streams {
     /// The lines stay, as they were last.
     fn drop(&mut self) {
         for seen in self.seen.values() {
@@ -100,7 +100,7 @@ fn state(counters: &Counters) -> &'static str {
     }
 }
 
-/// One rule in one line. `before` are its messages and bytes so long ago.
+/// One stream in one line. `before` are its messages and bytes so long ago.
 fn shown(label: &Label, counters: &Counters, before: (u64, u64), ago: Duration) -> String {
     let read = |value: &std::sync::atomic::AtomicU64| value.load(Relaxed);
     let (messages, bytes) = (read(&counters.messages), read(&counters.bytes));
@@ -110,7 +110,7 @@ fn shown(label: &Label, counters: &Counters, before: (u64, u64), ago: Duration) 
         "{} {} {}: {}; {messages} messages, {}; {}/s, {}/s",
         label.direction.word(),
         label.kind,
-        label.names,
+        label.name,
         state(counters),
         units::size(bytes),
         rate(messages, before.0),
@@ -139,8 +139,8 @@ mod tests {
     use crate::config::Direction;
 
     #[test]
-    fn a_rule_is_one_line() {
-        let label = Label { names: "camera".into(), kind: "topic", direction: Direction::Export, prefix: String::new() };
+    fn a_stream_is_one_line() {
+        let label = Label { name: "camera".into(), kind: "topic", direction: Direction::Export, prefix: String::new() };
         let counters = Counters::default();
         for (counter, value) in [(&counters.streams, 1), (&counters.connected, 1), (&counters.messages, 30), (&counters.bytes, 30 << 10)] {
             counter.store(value, Relaxed);

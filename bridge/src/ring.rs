@@ -62,7 +62,7 @@ impl Source for RingSource {
         self.receiver.wait_for_peer_timeout(timeout)
     }
 
-    fn leave(self: Box<Self>, how: Ending) {
+    fn leave(self: Box<Self>, how: Ending, _: bool) {
         match how {
             Ending::Closed => drop(self.receiver),
             Ending::Dead => self.receiver.abandon(),

@@ -4,10 +4,12 @@ mod run;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use ramway_cli::color::Color;
 use ramway_cli::failure::{Failure, Outcome, USAGE};
+use ramway_cli::units::parse_duration;
 
 use crate::check;
 use crate::config::raw::{self, Maybe, Quantity, Spanned, bare};
@@ -22,7 +24,7 @@ like any other. What no rule names stays where it is.
 
 SIGHUP reads the file again: rules that did not change go on undisturbed, and a
 file that is wrong is reported and changes nothing. SIGTERM and Ctrl-C end the
-bridge in order; a second one ends it at once.
+bridge once what is under way has arrived, or --drain has passed.
 
 A bridge that ends, and one that is killed, loses nothing of reliable rules: the
 next one goes on where it stopped.
@@ -52,12 +54,15 @@ pub struct Cli {
     /// Say what would be bridged now, and why the rest would not; bridge nothing
     #[arg(long, global = true)]
     check: bool,
-    /// Say what is done, and how each rule stands
+    /// Say what is done, and how each stream stands
     #[arg(long, short, global = true, conflicts_with = "check")]
     verbose: bool,
     /// Serve metrics for Prometheus at http://ADDR:PORT/metrics; goes before the file's [metrics]
     #[arg(long, global = true, value_name = "ADDR:PORT", conflicts_with = "check")]
     metrics: Option<SocketAddr>,
+    /// How long a bridge that is asked to end waits until what is under way has arrived; 500ms, 10s
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration, default_value = "5s", conflicts_with = "check")]
+    drain: Duration,
     /// When to colour the output (auto: on a terminal, unless NO_COLOR or TERM say otherwise)
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
@@ -159,7 +164,7 @@ pub fn run(cli: Cli) -> Outcome {
         return check::run(&config);
     }
     let metrics = cli.metrics.or(config.metrics);
-    run::run(config, &source, &run::Options { metrics, verbose: cli.verbose })
+    run::run(config, &source, &run::Options { metrics, verbose: cli.verbose, drain: cli.drain })
 }
 
 /// Where the configuration comes from, to read it again.

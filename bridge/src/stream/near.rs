@@ -185,7 +185,7 @@ impl Near {
         step
     }
 
-    /// The segment has nothing at the place that was to be sought: its next frame is this one.
+    /// This is sent next, and nothing is under way.
     pub fn go_to(&mut self, to: Pos) {
         self.cursor = to;
         self.under_way.clear();
@@ -207,6 +207,14 @@ impl Near {
         };
         self.ask_at = now + after;
         true
+    }
+
+    /// Frames before this one can be sent no more: the next hello says so.
+    pub fn lost_until(&mut self, frame: u64) {
+        self.released = self.released.max(frame);
+        self.attempt += 1;
+        self.go_to(Pos::at(self.released));
+        self.greeted = false;
     }
 
     /// When [`on_time`](Self::on_time) is to be asked.
