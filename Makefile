@@ -73,6 +73,10 @@ fuzz: need-cargo ## every fuzz target for FUZZ_SECONDS each (nightly with cargo-
 kills: need-cargo ## a topic whose publisher and subscribers are killed at random, KILLS times each way
 	@RAMWAY_TEST_KILLS=$(KILLS) cargo test --release --quiet -p ramway --test topic_kills -- --nocapture
 
+bridge: need-cargo ## the program `ramway-bridge`, in release, in bridge/target (Zenoh's crates are built first: minutes)
+	@$(MAKE) --no-print-directory -C bridge build
+.PHONY: bridge
+
 install: build ## command, C library and headers below PREFIX (DESTDIR is honoured)
 	@echo '==> installing below $(DESTDIR)$(PREFIX)'
 	@install -d '$(DESTDIR)$(PREFIX)/bin'

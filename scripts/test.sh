@@ -132,6 +132,7 @@ all_suites() {
 
     cargo_suite "rust" limited cargo test $locked --workspace --all-features --no-fail-fast
     if [ -d core/models ]; then cargo_suite "models (loom)" limited sh scripts/loom.sh; fi
+    if [ -f bridge/Makefile ]; then cargo_suite "bridge" limited "$MAKE_COMMAND" --no-print-directory -C bridge test; fi
     language_suite "c and c++" capi cc c++ cmake pkg-config
     language_suite "go" bindings/go go
     language_suite "python" bindings/python cargo python3

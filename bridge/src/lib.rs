@@ -2,6 +2,7 @@
 
 pub mod bridge;
 pub mod check;
+pub mod command;
 pub mod config;
 pub mod counters;
 pub mod far_end;

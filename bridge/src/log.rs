@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Says something.
 pub fn say(text: &str) {
-    eprintln!("ramway-bridge: {text}");
+    crate::report::line(text);
 }
 
 /// Says the same thing seldom, although it is met again and again.

@@ -1,7 +1,6 @@
-//! What a bridge says on standard error: what went wrong always, and with `--verbose` what it does and how its streams stand.
+//! How the streams stand, on standard error, for `--verbose`.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,19 +18,8 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 /// Set once by a program that was started with `--verbose`.
 static BARS: OnceLock<MultiProgress> = OnceLock::new();
 
-/// Says what went wrong.
-pub fn warn(text: impl Display) {
-    line(&text.to_string());
-}
-
-/// Says what is done, to those who asked.
-pub fn say(text: impl Display) {
-    if BARS.get().is_some() {
-        line(&text.to_string());
-    }
-}
-
-fn line(text: &str) {
+/// Writes a line above those of the streams, if there are any.
+pub(crate) fn line(text: &str) {
     match BARS.get() {
         Some(bars) => bars.suspend(|| output::note(text)),
         None => output::note(text),
@@ -55,7 +43,7 @@ struct Seen {
 }
 
 impl Streams {
-    /// From here on [`say`] is heard.
+    /// Begins to show them.
     #[must_use]
     pub fn verbose() -> Self {
         let terminal = std::io::stderr().is_terminal();

@@ -60,7 +60,7 @@ pub struct Cli {
     /// Serve metrics for Prometheus at http://ADDR:PORT/metrics; goes before the file's [metrics]
     #[arg(long, global = true, value_name = "ADDR:PORT", conflicts_with = "check")]
     metrics: Option<SocketAddr>,
-    /// How long a bridge that is asked to end waits for what is under way; 500ms, 10s
+    /// How long a bridge that is asked to end waits until what is under way has arrived; 500ms, 10s
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration, default_value = "5s", conflicts_with = "check")]
     drain: Duration,
     /// When to colour the output (auto: on a terminal, unless NO_COLOR or TERM say otherwise)
@@ -164,7 +164,7 @@ pub fn run(cli: Cli) -> Outcome {
         return check::run(&config);
     }
     let metrics = cli.metrics.or(config.metrics);
-    run::run(&config, &source, &run::Options { metrics, verbose: cli.verbose, drain: cli.drain })
+    run::run(config, &source, &run::Options { metrics, verbose: cli.verbose, drain: cli.drain })
 }
 
 /// Where the configuration comes from, to read it again.
