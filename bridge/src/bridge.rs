@@ -422,6 +422,7 @@ impl Shared {
                 machine: self.machine,
                 run: self.run,
                 window: rule.window,
+                on_disconnect: rule.kind.on_disconnect().unwrap_or(OnDisconnect::Block),
                 open,
                 counters,
                 stop,

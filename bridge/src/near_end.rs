@@ -9,6 +9,7 @@ use crate::stream::{Ack, End, Ending, Near, Pos, Record};
 use crate::wire;
 use ramway::ErrorKind;
 use ramway::ring::raw::WaitLimit;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
@@ -75,6 +76,8 @@ struct Running<'a> {
     current: Option<Current>,
     /// Read ahead up to here.
     read: u64,
+    /// Of each piece that is not confirmed whole: the frame before which it ends, whole messages and their bytes.
+    unconfirmed: VecDeque<(u64, u64, u64)>,
     asked: Option<Instant>,
     begun: Instant,
     in_flight: u64,
@@ -177,6 +180,7 @@ impl<'a> Running<'a> {
             acks,
             current: None,
             read: first,
+            unconfirmed: VecDeque::new(),
             asked: None,
             begun: Instant::now(),
             in_flight: 0,
@@ -238,7 +242,7 @@ impl<'a> Running<'a> {
             self.set_connected(false);
         }
         if let OnDisconnect::EjectAfter(after) = self.export.on_disconnect
-            && silent > after.max(Duration::from_secs(2))
+            && silent > after.max(Duration::from_secs(3))
         {
             counters::add(&self.export.counters.ejected, 1);
             return Err(Over::LetGo(Ending::Dead));
@@ -274,7 +278,12 @@ impl<'a> Running<'a> {
         }
         self.set_connected(true);
         counters::add(&self.export.counters.possible_duplicates, step.possible_duplicates);
+        if let Some(before) = step.release {
+            self.count_confirmed(before);
+        }
         if let Some(to) = step.seek {
+            // It is sent again, and counted then.
+            self.unconfirmed.clear();
             counters::add(&self.export.counters.resumes, 1);
             self.seek(to)?;
         }
@@ -293,6 +302,16 @@ impl<'a> Running<'a> {
                 Err(Over::LetGo(end.how))
             }
             None => Ok(()),
+        }
+    }
+
+    fn count_confirmed(&mut self, before: u64) {
+        while let Some(&(until, messages, bytes)) = self.unconfirmed.front()
+            && until <= before
+        {
+            self.unconfirmed.pop_front();
+            counters::add(&self.export.counters.messages, messages);
+            counters::add(&self.export.counters.bytes, bytes);
         }
     }
 
@@ -351,6 +370,8 @@ impl<'a> Running<'a> {
         let most = self.near.room().min(self.export.chunk).max(1);
         let mut bytes = None;
         let mut taken = 0;
+        // Messages that end here, and their bytes.
+        let mut whole = (0, 0);
         let mut until = self.near.cursor();
         while taken < most {
             if self.current.is_none() {
@@ -391,12 +412,12 @@ impl<'a> Running<'a> {
             until = record.after(len);
             *offset += len;
             if *offset == found.len {
-                counters::add(&self.export.counters.messages, 1);
-                counters::add(&self.export.counters.bytes, u64::from(found.len));
+                whole = (whole.0 + 1, whole.1 + u64::from(found.len));
                 self.current = None;
             }
         }
         let Some(bytes) = bytes else { return Ok(()) };
+        self.unconfirmed.push_back((until.frame, whole.0, whole.1));
         self.put(bytes, until, taken)
     }
 
