@@ -410,9 +410,9 @@ impl Shared {
             let (to, came) = mpsc::channel();
             let capacity = rule.kind.capacity();
             let of_thread = name.to_owned();
-            let open: Box<dyn Fn(u32) -> ramway::Result<Box<dyn Sink>> + Send> = match rule.kind {
-                Kind::Topic { .. } => Box::new(move |_| TopicSink::open(&of_thread, capacity)),
-                _ => Box::new(move |align| RingSink::open(&of_thread, capacity, align)),
+            let open: Box<dyn Fn(u32, u64) -> ramway::Result<Box<dyn Sink>> + Send> = match rule.kind {
+                Kind::Topic { .. } => Box::new(move |_, there| TopicSink::open(&of_thread, Some(capacity.unwrap_or(there)))),
+                _ => Box::new(move |align, there| RingSink::open(&of_thread, capacity.unwrap_or(there), align)),
             };
             let import = Import {
                 link: self.link.clone(),

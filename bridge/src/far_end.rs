@@ -50,8 +50,8 @@ pub struct Import {
     pub window: u64,
     /// What a broken link does.
     pub on_disconnect: OnDisconnect,
-    /// Takes the local sender's role; it is told the near segment's alignment.
-    pub open: Box<dyn Fn(u32) -> ramway::Result<Box<dyn Sink>> + Send>,
+    /// Takes the local sender's role; it is told the near segment's alignment and capacity.
+    pub open: Box<dyn Fn(u32, u64) -> ramway::Result<Box<dyn Sink>> + Send>,
     /// What is counted.
     pub counters: Arc<Counters>,
     /// The bridge is to end.
@@ -72,7 +72,9 @@ struct Running {
     far: Option<Far>,
     /// Where numbers here and there correspond; `None` before the first.
     delta: u64,
+    /// Of the near segment.
     align: u32,
+    capacity: u64,
     /// Of the message that is being taken.
     room: Option<Room>,
     /// Frames before this one are written and not visible yet.
@@ -103,6 +105,7 @@ impl Import {
             far: None,
             delta: 0,
             align: 0,
+            capacity: 0,
             room: None,
             written: None,
             doubtful: 0,
@@ -226,15 +229,15 @@ impl Running {
 
     /// A stream that is new to this process.
     fn begin(&mut self, hello: &Hello) -> Result<(), No> {
-        self.align = hello.align;
+        (self.align, self.capacity) = (hello.align, hello.capacity);
         self.room = None;
         self.written = None;
         let ledger = Ledger::read(self.import.kind, &self.import.name);
         let had = self.sink.is_some();
         self.open_sink()?;
+        let segment = self.segment()?;
         let sink = self.sink.as_mut().expect("opened above");
         let (at, epoch) = (sink.at(), sink.epoch());
-        let segment = self.segment()?;
         let of_this = ledger.filter(|ledger| ledger.stream == hello.stream && ledger.segment == segment);
         self.doubtful = 0;
         let committed = match of_this {
@@ -272,7 +275,7 @@ impl Running {
     fn open_sink(&mut self) -> Result<(), No> {
         let sink = match self.sink.take() {
             Some(sink) => sink,
-            None => (self.import.open)(self.align).map_err(|e| No::Failed(e.to_string()))?,
+            None => (self.import.open)(self.align, self.capacity).map_err(|e| No::Failed(e.to_string()))?,
         };
         if let Some(align) = sink.align()
             && align != self.align

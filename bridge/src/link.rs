@@ -124,7 +124,7 @@ impl Link {
             .declare_publisher(key)
             .congestion_control(congestion)
             // One priority for all: messages of two priorities could pass each other.
-            .priority(Priority::DEFAULT)
+            .priority(Priority::Data)
             .express(express)
             .allowed_destination(Locality::Remote)
             .wait()

@@ -75,7 +75,8 @@ impl LossyExport {
                 std::thread::sleep(wait.min(LOOK));
                 continue;
             }
-            let message = match subscriber.recv_timeout(LOOK) {
+            let mut bytes = Vec::new();
+            let message = match subscriber.recv_into_timeout(&mut bytes, LOOK) {
                 Ok(message) => message,
                 Err(e) => match e.kind() {
                     ErrorKind::TimedOut | ErrorKind::Interrupted => continue,
@@ -85,15 +86,13 @@ impl LossyExport {
                     }
                     // Another publisher may come: then it is found again.
                     ErrorKind::Closed => return Ok(()),
-                    ErrorKind::PeerDead => match self.wait_for_publisher(subscriber) {
-                        true => continue,
-                        false => return Ok(()),
-                    },
+                    ErrorKind::PeerDead if self.wait_for_publisher(subscriber) => continue,
+                    ErrorKind::PeerDead => return Ok(()),
                     _ => return Err(e.to_string()),
                 },
             };
             let lost = if self.newest { &self.counters.left_out } else { &self.counters.lost };
-            counters::add(lost, message.lost());
+            counters::add(lost, message.lost);
             let now = Instant::now();
             if let (Some(every), Some(at)) = (self.every, due)
                 && at > now
@@ -106,13 +105,11 @@ impl LossyExport {
             let stamp = Stamp {
                 near: self.machine,
                 stream: self.stream,
-                seq: message.seq(),
-                time: message.time(),
-                tag: message.tag(),
-                type_id: message.type_id(),
+                seq: message.seq,
+                time: message.time,
+                tag: message.tag,
+                type_id: message.type_id,
             };
-            let bytes = message.to_vec();
-            drop(message);
             counters::add(&self.counters.messages, 1);
             counters::add(&self.counters.bytes, bytes.len() as u64);
             counters::add(&self.counters.sent_bytes, (bytes.len() + wire::STAMP_LEN) as u64);
@@ -137,8 +134,8 @@ impl LossyExport {
 pub struct LossyImport {
     /// The topic's name.
     pub name: String,
-    /// Of the topic, if it is made.
-    pub capacity: u64,
+    /// Of the topic, if it is made and not to have the usual one.
+    pub capacity: Option<u64>,
     /// Every message that is missing was left out on purpose, or nobody misses it.
     pub newest: bool,
     /// What is counted.

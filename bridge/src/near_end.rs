@@ -466,6 +466,11 @@ impl<'a> Running<'a> {
         if !seen || self.near.waits() {
             return self.wait_for_ack();
         }
+        if self.source.peer_epoch() != end.epoch {
+            // Another sender is there already.
+            self.near.goes_on();
+            return Ok(());
+        }
         if end.how == Ending::Closed {
             let Export { kind, name, stream, .. } = self.export;
             if let Err(e) = crate::place::finished(kind, name, *stream, end.epoch) {

@@ -107,13 +107,18 @@ pub struct TopicSink {
 ///
 /// # Errors
 /// As for [`TopicBuilder::publisher`](ramway::TopicBuilder::publisher): `Busy` if somebody publishes here.
-pub fn publisher(name: &str, capacity: u64) -> ramway::Result<Publisher> {
+pub fn publisher(name: &str, capacity: Option<u64>) -> ramway::Result<Publisher> {
     loop {
         match Topic::open(name).wait_policy(WaitPolicy::Block).publisher() {
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             publisher => return publisher,
         }
-        match Topic::create(name).capacity(capacity).wait_policy(WaitPolicy::Block).publisher() {
+        let topic = Topic::create(name).wait_policy(WaitPolicy::Block);
+        let topic = match capacity {
+            Some(capacity) => topic.capacity(capacity),
+            None => topic,
+        };
+        match topic.publisher() {
             // Somebody else has made it meanwhile.
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             publisher => return publisher,
@@ -126,7 +131,7 @@ impl TopicSink {
     ///
     /// # Errors
     /// As there.
-    pub fn open(name: &str, capacity: u64) -> ramway::Result<Box<dyn Sink>> {
+    pub fn open(name: &str, capacity: Option<u64>) -> ramway::Result<Box<dyn Sink>> {
         Ok(Box::new(Self { publisher: publisher(name, capacity)? }))
     }
 }

@@ -39,6 +39,8 @@ pub struct Near {
     /// Ends of what is under way, with its bytes.
     under_way: VecDeque<(Pos, u64)>,
     in_flight: u64,
+    /// What this end allows, and what both do.
+    limit: u64,
     window: u64,
     /// Machine and run of the far end that answers.
     far: Option<(u64, u64)>,
@@ -65,6 +67,7 @@ impl Near {
             cursor: Pos::at(released),
             under_way: VecDeque::new(),
             in_flight: 0,
+            limit: window,
             window,
             far: None,
             greeted: false,
@@ -154,7 +157,7 @@ impl Near {
         if ack.expected > self.cursor {
             self.greeted = false;
         }
-        self.window = u64::from(ack.window).max(1);
+        self.window = u64::from(ack.window).clamp(1, self.limit.max(1));
         self.far_end = ack.far_end;
         if let Some(end) = self.end
             && ack.end_seen == end.epoch
