@@ -35,7 +35,7 @@ impl Bridge {
     pub fn of(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the bridge starts");
         let said = Arc::new(Mutex::new(String::new()));
-        let mut read = |pipe: Box<dyn std::io::Read + Send>| {
+        let read = |pipe: Box<dyn std::io::Read + Send>| {
             let said = Arc::clone(&said);
             std::thread::spawn(move || {
                 for line in BufReader::new(pipe).lines().map_while(Result::ok) {
