@@ -303,7 +303,9 @@ impl Shared {
             Err(e) => return say(&e),
         };
         let Ok(segment) = ramway::survey::inspect(name) else { return };
-        if is_done(&segment) {
+        let stream = place::identity(&segment);
+        let told = closed(&segment, rule);
+        if told.is_some_and(|epoch| place::is_finished(kind, name, stream, epoch)) {
             return source.leave(crate::stream::Ending::Closed, false);
         }
         self.begin(rule, name, |counters, stop| {
@@ -313,7 +315,8 @@ impl Shared {
                 kind,
                 name: name.to_owned(),
                 machine: self.machine,
-                stream: place::identity(&segment),
+                stream,
+                told,
                 window: rule.window,
                 chunk: rule.chunk,
                 on_disconnect: rule.kind.on_disconnect().unwrap_or(OnDisconnect::Block),
@@ -419,6 +422,7 @@ impl Shared {
                 machine: self.machine,
                 run: self.run,
                 window: rule.window,
+                on_disconnect: rule.kind.on_disconnect().unwrap_or(OnDisconnect::Block),
                 open,
                 counters,
                 stop,
@@ -454,21 +458,19 @@ fn opener(rule: &Rule, name: &str) -> Box<dyn Fn() -> ramway::Result<Box<dyn Sou
     }
 }
 
-/// Whether nobody sends, everything is read, and its end was told to who read it: then there is nothing to carry.
-fn is_done(segment: &Segment) -> bool {
-    match (&segment.rings[0], &segment.topic) {
-        (Some(ring), _) => {
-            let nothing = ring.head == ring.tail && !ring.unseen_close;
-            !segment.producer_held && nothing && ring.producer.epoch != 0 && ring.consumer.close_seen == ring.producer.epoch
-        }
+/// The sender's epoch, if it has closed and an earlier bridge was told so: it may have been killed before it passed that on.
+fn closed(segment: &Segment, rule: &Rule) -> Option<u32> {
+    let (sender, close_seen, all_read) = match (&segment.rings[0], &segment.topic) {
+        (Some(ring), _) => (ring.producer, ring.consumer.close_seen, ring.head == ring.tail),
         (_, Some(topic)) => {
-            let mut own = topic.subscribers.iter().filter(|subscriber| subscriber.durable);
-            !segment.producer_held
-                && topic.publisher.epoch != 0
-                && own.all(|slot| slot.cursor == topic.tail && slot.close_seen == topic.publisher.epoch)
+            let Kind::Topic { delivery: Delivery::Reliable { label, .. }, .. } = &rule.kind else { return None };
+            let own = topic.subscribers.iter().find(|slot| slot.label.as_ref() == Some(label))?;
+            (topic.publisher, own.close_seen, own.cursor == topic.tail)
         }
-        _ => false,
-    }
+        _ => return None,
+    };
+    let has_closed = sender.epoch != 0 && sender.flags & ramway::layout::ROLE_CLOSED != 0 && close_seen == sender.epoch;
+    (has_closed && all_read && !segment.producer_held).then_some(sender.epoch)
 }
 
 /// Carries one segment until it is gone or the bridge ends.

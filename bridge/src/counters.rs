@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The numbers of one rule, all of its streams together.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Messages that crossed: of an export, confirmed or put; of an import, in the local segment.
+    /// Messages that crossed: of an export, confirmed, or put by a lossy rule; of an import, in the local segment.
     pub messages: AtomicU64,
     /// Their bytes of payload.
     pub bytes: AtomicU64,

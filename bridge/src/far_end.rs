@@ -1,5 +1,6 @@
 //! The far end of a reliable stream at work: a thread that writes what comes from the link into a local segment.
 
+use crate::config::OnDisconnect;
 use crate::counters::{self, Counters};
 use crate::link::{How, Link, Outlet, Payload};
 use crate::local::Sink;
@@ -19,6 +20,9 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(50);
 /// After how long without a word a machine loses a name to another one that exports it too.
 const FORGET_AFTER: Duration = Duration::from_secs(30);
+
+/// A link is not broken that was silent for less: an idle near end says hello every second.
+const SILENCE: Duration = Duration::from_secs(3);
 
 /// What has come for a stream.
 pub enum Came {
@@ -44,6 +48,8 @@ pub struct Import {
     pub run: u64,
     /// Bytes that may be under way.
     pub window: u64,
+    /// What a broken link does.
+    pub on_disconnect: OnDisconnect,
     /// Takes the local sender's role; it is told the near segment's alignment.
     pub open: Box<dyn Fn(u32) -> ramway::Result<Box<dyn Sink>> + Send>,
     /// What is counted.
@@ -122,7 +128,10 @@ impl Running {
                 Some(came) => came,
                 None => match self.came.recv_timeout(LOOK) {
                     Ok(came) => came,
-                    Err(mpsc::RecvTimeoutError::Timeout) => continue,
+                    Err(mpsc::RecvTimeoutError::Timeout) => {
+                        self.on_silence();
+                        continue;
+                    }
                     Err(mpsc::RecvTimeoutError::Disconnected) => return,
                 },
             };
@@ -153,6 +162,22 @@ impl Running {
         }
         self.far = None;
         self.written = None;
+    }
+
+    /// Where the rule says so, a link that is broken for long is a sender that died.
+    fn on_silence(&mut self) {
+        let OnDisconnect::EjectAfter(after) = self.import.on_disconnect else { return };
+        let silent = self.near.is_some_and(|(_, heard)| heard.elapsed() > after.max(SILENCE));
+        if silent && let Some(mut sink) = self.sink.take() {
+            counters::add(&self.import.counters.ejected, 1);
+            self.room = None;
+            sink.abort();
+            sink.leave(Ending::Dead);
+            if let Some(far) = &mut self.far {
+                // A message of which a part was here comes again whole.
+                far.forget_taken();
+            }
+        }
     }
 
     /// Whether a machine is the one that this name comes from.

@@ -9,6 +9,7 @@ use crate::stream::{Ack, End, Ending, Near, Pos, Record};
 use crate::wire;
 use ramway::ErrorKind;
 use ramway::ring::raw::WaitLimit;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
@@ -31,6 +32,8 @@ pub struct Export {
     pub machine: u64,
     /// The number of the segment.
     pub stream: u64,
+    /// The epoch of the sender whose close an earlier bridge was told of, and may not have passed on.
+    pub told: Option<u32>,
     /// Bytes that may be under way.
     pub window: u64,
     /// Bytes of the longest piece.
@@ -73,6 +76,8 @@ struct Running<'a> {
     current: Option<Current>,
     /// Read ahead up to here.
     read: u64,
+    /// Of each piece that is not confirmed whole: the frame before which it ends, whole messages and their bytes.
+    unconfirmed: VecDeque<(u64, u64, u64)>,
     asked: Option<Instant>,
     begun: Instant,
     in_flight: u64,
@@ -175,6 +180,7 @@ impl<'a> Running<'a> {
             acks,
             current: None,
             read: first,
+            unconfirmed: VecDeque::new(),
             asked: None,
             begun: Instant::now(),
             in_flight: 0,
@@ -236,7 +242,7 @@ impl<'a> Running<'a> {
             self.set_connected(false);
         }
         if let OnDisconnect::EjectAfter(after) = self.export.on_disconnect
-            && silent > after.max(Duration::from_secs(2))
+            && silent > after.max(Duration::from_secs(3))
         {
             counters::add(&self.export.counters.ejected, 1);
             return Err(Over::LetGo(Ending::Dead));
@@ -272,7 +278,12 @@ impl<'a> Running<'a> {
         }
         self.set_connected(true);
         counters::add(&self.export.counters.possible_duplicates, step.possible_duplicates);
+        if let Some(before) = step.release {
+            self.count_confirmed(before);
+        }
         if let Some(to) = step.seek {
+            // It is sent again, and counted then.
+            self.unconfirmed.clear();
             counters::add(&self.export.counters.resumes, 1);
             self.seek(to)?;
         }
@@ -291,6 +302,16 @@ impl<'a> Running<'a> {
                 Err(Over::LetGo(end.how))
             }
             None => Ok(()),
+        }
+    }
+
+    fn count_confirmed(&mut self, before: u64) {
+        while let Some(&(until, messages, bytes)) = self.unconfirmed.front()
+            && until <= before
+        {
+            self.unconfirmed.pop_front();
+            counters::add(&self.export.counters.messages, messages);
+            counters::add(&self.export.counters.bytes, bytes);
         }
     }
 
@@ -349,6 +370,8 @@ impl<'a> Running<'a> {
         let most = self.near.room().min(self.export.chunk).max(1);
         let mut bytes = None;
         let mut taken = 0;
+        // Messages that end here, and their bytes.
+        let mut whole = (0, 0);
         let mut until = self.near.cursor();
         while taken < most {
             if self.current.is_none() {
@@ -389,12 +412,12 @@ impl<'a> Running<'a> {
             until = record.after(len);
             *offset += len;
             if *offset == found.len {
-                counters::add(&self.export.counters.messages, 1);
-                counters::add(&self.export.counters.bytes, u64::from(found.len));
+                whole = (whole.0 + 1, whole.1 + u64::from(found.len));
                 self.current = None;
             }
         }
         let Some(bytes) = bytes else { return Ok(()) };
+        self.unconfirmed.push_back((until.frame, whole.0, whole.1));
         self.put(bytes, until, taken)
     }
 
@@ -417,6 +440,7 @@ impl<'a> Running<'a> {
     /// The segment has nothing more now.
     fn nothing(&mut self, error: &ramway::Error) -> Result<(), Over> {
         let how = match error.kind() {
+            ErrorKind::TimedOut if self.export.told == Some(self.source.peer_epoch()) => Ending::Closed,
             ErrorKind::TimedOut | ErrorKind::Interrupted | ErrorKind::Empty => return Ok(()),
             ErrorKind::Closed => Ending::Closed,
             ErrorKind::PeerDead => Ending::Dead,
@@ -443,6 +467,11 @@ impl<'a> Running<'a> {
             return self.wait_for_ack();
         }
         if end.how == Ending::Closed {
+            let Export { kind, name, stream, .. } = self.export;
+            if let Err(e) = crate::place::finished(kind, name, *stream, end.epoch) {
+                // It is passed on again by the next bridge, which does no harm.
+                log::say(&format!("export of the {kind} '{name}': its end cannot be noted: {e}"));
+            }
             return Err(Over::Finished);
         }
         match self.source.wait_for_peer(LOOK) {

@@ -117,3 +117,17 @@ impl Ledger {
 pub fn is_imported(kind: &str, name: &str, segment: &Segment) -> bool {
     Ledger::read(kind, name).is_some_and(|ledger| ledger.segment == identity(segment))
 }
+
+/// Writes down that the end of a segment's sender was passed on.
+///
+/// # Errors
+/// If the folder cannot be written.
+pub fn finished(kind: &str, name: &str, stream: u64, epoch: u32) -> io::Result<()> {
+    Ledger { stream, segment: 0, delta: 0, epoch }.write(&format!("ended-{kind}"), name)
+}
+
+/// Whether that was so.
+#[must_use]
+pub fn is_finished(kind: &str, name: &str, stream: u64, epoch: u32) -> bool {
+    Ledger::read(&format!("ended-{kind}"), name).is_some_and(|ledger| ledger.stream == stream && ledger.epoch == epoch)
+}
