@@ -60,7 +60,10 @@ impl Bridge {
         super::until(&format!("the bridge says '{text}'"), || {
             let said = self.said();
             let over = self.child.try_wait().expect("a child");
-            assert!(over.is_none() || said.contains(text), "the bridge ended ({over:?}) without saying '{text}':\n{said}");
+            assert!(
+                over.is_none() || said.contains(text),
+                "the bridge ended ({over:?}) without saying '{text}':\n{said}"
+            );
             said.contains(text)
         });
     }

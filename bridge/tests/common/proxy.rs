@@ -164,7 +164,9 @@ impl Shared {
             let read = match from.read(&mut piece) {
                 Ok(0) => break,
                 Ok(read) => read,
-                Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => continue,
+                Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
+                    continue;
+                }
                 Err(_) => break,
             };
             self.wait(read as u64);

@@ -35,7 +35,8 @@ pub struct Received {
 impl Traffic {
     /// Of a ring `name` on `near`, which appears on `far`.
     pub fn start(near: &Machine, far: &Machine, name: &str) -> Self {
-        let (over, sent, received) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+        let (over, sent, received) =
+            (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
         let sender = near.sender(name, 1 << 20);
         let path = far.at(name);
         let sends = {
@@ -117,7 +118,11 @@ fn receive(mut receiver: Receiver, count: &AtomicU64) -> Received {
         let last = match taken {
             Ok((number, last)) => {
                 assert!(number <= received.messages, "{} is missing: {number} came", received.messages);
-                if number == received.messages { received.messages += 1 } else { received.doubled += 1 }
+                if number == received.messages {
+                    received.messages += 1
+                } else {
+                    received.doubled += 1
+                }
                 count.store(received.messages, Ordering::Relaxed);
                 last
             }
