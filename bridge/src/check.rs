@@ -102,9 +102,10 @@ fn rows(config: &Config, listed: &Listed) -> Vec<Vec<String>> {
         Err(why) => why,
     };
     // A segment that an import has made stands here like any other.
-    let imported = config.rules.iter().find(|rule| {
-        rule.direction == Direction::Import && rule.covers(name) && rule.kind.segment() == segment.kind
-    });
+    let imported = config
+        .rules
+        .iter()
+        .find(|rule| rule.direction == Direction::Import && rule.covers(name) && rule.kind.segment() == segment.kind);
     match (imported, &why_not) {
         (Some(rule), names::Why::Direction { .. }) => {
             let by = if segment.producer_held {
@@ -165,7 +166,10 @@ fn describe(rule: &Rule, prefix: &str) -> String {
         }
         (Some(OnDisconnect::Block), Direction::Import) => text.push_str("; while the link is down its receiver waits"),
         (Some(OnDisconnect::EjectAfter(time)), Direction::Export) => {
-            text.push_str(&format!("; its sender is let go once the link was down for {}", ramway_cli::units::short(time)));
+            text.push_str(&format!(
+                "; its sender is let go once the link was down for {}",
+                ramway_cli::units::short(time)
+            ));
         }
         (Some(OnDisconnect::EjectAfter(time)), Direction::Import) => {
             let time = ramway_cli::units::short(time);

@@ -152,33 +152,76 @@ fn counts() -> [Count; 14] {
     let count = |name, help, unit, kind, of| Count { name, help, unit, kind, of };
     [
         count("ramway_bridge_messages", "Messages that crossed", None, counter, |c| &c.messages),
-        count("ramway_bridge_payload", "Payload of the messages that crossed", Some(Unit::Bytes), counter, |c| &c.bytes),
-        count("ramway_bridge_sent", "What was put on the link, repetitions included", Some(Unit::Bytes), counter, |c| &c.sent_bytes),
+        count("ramway_bridge_payload", "Payload of the messages that crossed", Some(Unit::Bytes), counter, |c| {
+            &c.bytes
+        }),
+        count(
+            "ramway_bridge_sent",
+            "What was put on the link, repetitions included",
+            Some(Unit::Bytes),
+            counter,
+            |c| &c.sent_bytes,
+        ),
         count("ramway_bridge_streams", "Segments and connections that are bridged", None, gauge, |c| &c.streams),
         count("ramway_bridge_connected_streams", "Those of them whose far side answers", None, gauge, |c| &c.connected),
-        count("ramway_bridge_unconfirmed", "What is under way and not confirmed", Some(Unit::Bytes), gauge, |c| &c.in_flight),
-        count("ramway_bridge_resumes", "How often a stream began where the far side expected it to", None, counter, |c| &c.resumes),
-        count("ramway_bridge_dropped_duplicates", "Repeated messages that were here already", None, counter, |c| &c.duplicates_dropped),
-        count("ramway_bridge_possible_duplicates", "Messages that may be in the segment twice", None, counter, |c| &c.possible_duplicates),
+        count("ramway_bridge_unconfirmed", "What is under way and not confirmed", Some(Unit::Bytes), gauge, |c| {
+            &c.in_flight
+        }),
+        count(
+            "ramway_bridge_resumes",
+            "How often a stream began where the far side expected it to",
+            None,
+            counter,
+            |c| &c.resumes,
+        ),
+        count("ramway_bridge_dropped_duplicates", "Repeated messages that were here already", None, counter, |c| {
+            &c.duplicates_dropped
+        }),
+        count("ramway_bridge_possible_duplicates", "Messages that may be in the segment twice", None, counter, |c| {
+            &c.possible_duplicates
+        }),
         count("ramway_bridge_lost_messages", "Messages of lossy rules that were lost", None, counter, |c| &c.lost),
-        count("ramway_bridge_left_out_messages", "Messages that the rate or every of a rule left out", None, counter, |c| &c.left_out),
-        count("ramway_bridge_ejections", "How often a broken link made an export let its sender go", None, counter, |c| &c.ejected),
+        count(
+            "ramway_bridge_left_out_messages",
+            "Messages that the rate or every of a rule left out",
+            None,
+            counter,
+            |c| &c.left_out,
+        ),
+        count(
+            "ramway_bridge_ejections",
+            "How often a broken link made an export let its sender go",
+            None,
+            counter,
+            |c| &c.ejected,
+        ),
         count("ramway_bridge_endings", "How often an end was passed on", None, counter, |c| &c.ends),
-        count("ramway_bridge_refused_messages", "What came over the link and said what cannot be", None, counter, |c| &c.refused),
+        count(
+            "ramway_bridge_refused_messages",
+            "What came over the link and said what cannot be",
+            None,
+            counter,
+            |c| &c.refused,
+        ),
     ]
 }
 
 impl Collector for Exposed {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let streams: Vec<_> = self.0.all().into_iter().map(|(label, counters)| {
-            let labels = [
-                ("direction", label.direction.word().to_owned()),
-                ("kind", label.kind.to_owned()),
-                ("name", label.name),
-                ("prefix", label.prefix),
-            ];
-            (labels, counters)
-        }).collect();
+        let streams: Vec<_> = self
+            .0
+            .all()
+            .into_iter()
+            .map(|(label, counters)| {
+                let labels = [
+                    ("direction", label.direction.word().to_owned()),
+                    ("kind", label.kind.to_owned()),
+                    ("name", label.name),
+                    ("prefix", label.prefix),
+                ];
+                (labels, counters)
+            })
+            .collect();
         for Count { name, help, unit, kind, of } in counts() {
             let mut metric = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
             for (labels, counters) in &streams {

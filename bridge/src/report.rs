@@ -62,13 +62,18 @@ impl Streams {
             let state = state(&counters);
             let (messages, bytes) = (counters.messages.load(Relaxed), counters.bytes.load(Relaxed));
             let is_new = !self.seen.contains_key(&label);
-            let seen = self.seen.entry(label.clone()).or_insert_with(|| Seen { bar: bar(), state, messages, bytes, at: now });
+            let seen =
+                self.seen.entry(label.clone()).or_insert_with(|| Seen { bar: bar(), state, messages, bytes, at: now });
             let due = seen.messages != messages && now - seen.at >= LINE_EVERY;
             if !(self.terminal || is_new || seen.state != state || due) {
                 continue;
             }
             let text = shown(&label, &counters, (seen.messages, seen.bytes), now - seen.at);
-            if self.terminal { seen.bar.set_message(text) } else { line(&text) }
+            if self.terminal {
+                seen.bar.set_message(text)
+            } else {
+                line(&text)
+            }
             (seen.state, seen.messages, seen.bytes, seen.at) = (state, messages, bytes, now);
         }
     }
@@ -84,7 +89,8 @@ impl Drop for Streams {
 }
 
 fn bar() -> ProgressBar {
-    let bar = ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{msg}").expect("a constant that is a template"));
+    let bar = ProgressBar::new_spinner()
+        .with_style(ProgressStyle::with_template("{msg}").expect("a constant that is a template"));
     match BARS.get() {
         Some(bars) => bars.add(bar),
         None => bar,
@@ -142,7 +148,9 @@ mod tests {
     fn a_stream_is_one_line() {
         let label = Label { name: "camera".into(), kind: "topic", direction: Direction::Export, prefix: String::new() };
         let counters = Counters::default();
-        for (counter, value) in [(&counters.streams, 1), (&counters.connected, 1), (&counters.messages, 30), (&counters.bytes, 30 << 10)] {
+        for (counter, value) in
+            [(&counters.streams, 1), (&counters.connected, 1), (&counters.messages, 30), (&counters.bytes, 30 << 10)]
+        {
             counter.store(value, Relaxed);
         }
         let text = shown(&label, &counters, (10, 10 * 1024), Duration::from_secs(2));

@@ -40,8 +40,14 @@ fn no_option_is_ignored() {
     refused(&["export", "a", "--kind", "ring", CONNECT], "--on-disconnect block");
     refused(&["export", "a", "--kind", "ring", "--on-disconnect", "block"], "no other bridge can be reached");
     refused(&["export", "a", "--on-disconnect", "block", CONNECT], "--kind ring");
-    refused(&["export", "a", "--kind", "ring", "--on-disconnect", "block", CONNECT, "--rate", "5"], "--rate is only for lossy");
-    refused(&["export", "a", "--kind", "ring", "--on-disconnect", "block", "--connect", "tls/a:1"], "--ca, --certificate and --key");
+    refused(
+        &["export", "a", "--kind", "ring", "--on-disconnect", "block", CONNECT, "--rate", "5"],
+        "--rate is only for lossy",
+    );
+    refused(
+        &["export", "a", "--kind", "ring", "--on-disconnect", "block", "--connect", "tls/a:1"],
+        "--ca, --certificate and --key",
+    );
     refused(&["import", "a", "--kind", "topic", "--delivery", "lossy", CONNECT, "--label", "x"], "--label is only for");
 }
 
@@ -61,12 +67,22 @@ fn check_says_what_would_be_bridged_and_why_not() {
     );
     let (code, text) = said(&machine, &["--config", rules.to_str().expect("a path"), "--check"]);
     assert_eq!(code, 0, "{text}");
-    let line = |beginning: &str| text.lines().find(|line| line.starts_with(beginning)).unwrap_or_else(|| panic!("{beginning}\n{text}"));
-    assert!(line("camera ").contains("exported") && line("camera ").contains("the rule of line 4, as ramway/ring/camera"), "{text}");
+    let line = |beginning: &str| {
+        text.lines().find(|line| line.starts_with(beginning)).unwrap_or_else(|| panic!("{beginning}\n{text}"))
+    };
+    assert!(
+        line("camera ").contains("exported") && line("camera ").contains("the rule of line 4, as ramway/ring/camera"),
+        "{text}"
+    );
     assert!(line("private ").contains("no") && line("private ").contains("denied by `except` (\"private\")"), "{text}");
     assert!(line("log ").contains("it is a topic, and the rule of line 4 is for kind \"ring\""), "{text}");
     assert!(line("other ").contains("denied by `except`") || line("other ").contains("imported"), "{text}");
-    assert!(text.contains("exports newest pose to ramway/left/newest/NAME; the newest only\n    nothing here falls under it yet"), "{text}");
+    assert!(
+        text.contains(
+            "exports newest pose to ramway/left/newest/NAME; the newest only\n    nothing here falls under it yet"
+        ),
+        "{text}"
+    );
     assert!(text.contains("its receiver is told that the sender died once the link was down for 5.00 s"), "{text}");
     assert!(text.contains("neither encrypted nor authenticated"), "{text}");
     assert!(text.ends_with("What no rule names stays on this machine.\n"), "{text}");
@@ -77,10 +93,13 @@ fn check_says_what_would_be_bridged_and_why_not() {
 fn a_file_that_is_read_again_changes_only_what_changed() {
     let (near, far, port) = (Machine::new("near"), Machine::new("far"), free_port());
     let rule = |name: &str, direction: &str| {
-        format!("[[rule]]\nnames = [\"{name}\"]\nkind = \"ring\"\ndirection = \"{direction}\"\non_disconnect = \"block\"\n")
+        format!(
+            "[[rule]]\nnames = [\"{name}\"]\nkind = \"ring\"\ndirection = \"{direction}\"\non_disconnect = \"block\"\n"
+        )
     };
     let link = format!("[link]\nconnect = [\"tcp/127.0.0.1:{port}\"]\n");
-    let import = far.write("bridge.toml", &format!("[link]\nlisten = [\"tcp/127.0.0.1:{port}\"]\n{}", rule("*", "import")));
+    let import =
+        far.write("bridge.toml", &format!("[link]\nlisten = [\"tcp/127.0.0.1:{port}\"]\n{}", rule("*", "import")));
     let export = near.write("bridge.toml", &(link.clone() + &rule("first", "export")));
     let mut first = near.sender("first", 1 << 16);
     let mut second = near.sender("second", 1 << 16);

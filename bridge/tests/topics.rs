@@ -275,7 +275,8 @@ fn a_death_crosses_after_the_last_message() {
 
 #[test]
 fn a_far_receiver_that_is_gone_is_told_to_the_near_sender() {
-    let pair = Pair::new("names = [\"way\"]\nkind = \"ring\"\non_disconnect = \"block\"\nwindow = \"8K\"\nchunk = \"4K\"\n");
+    let pair =
+        Pair::new("names = [\"way\"]\nkind = \"ring\"\non_disconnect = \"block\"\nwindow = \"8K\"\nchunk = \"4K\"\n");
     let there = Ring::create(pair.far.at("way")).capacity(4096).receiver().expect("a receiver");
     let (_near, _far) = (pair.start_near(), pair.start_far());
     let mut here = Ring::create(pair.near.at("way")).capacity(4096).sender().expect("a sender");

@@ -11,11 +11,11 @@ use ramway_cli::color::Color;
 use ramway_cli::failure::{Failure, Outcome, USAGE};
 use ramway_cli::units::parse_duration;
 
-use crate::check;
 use crate::config::raw::{self, Maybe, Quantity, Spanned, bare};
 use crate::config::{Config, Problems};
+use crate::{bridge, check};
 
-const ABOUT: &str = "Carries rings, topics, buses and RPC to the next machine, over Zenoh.";
+const ABOUT: &str = "Carries rings and topics to the next machine, over Zenoh.";
 
 const NOTES: &str = "\
 A bridge runs on each machine. One exports: what is sent on its machine leaves
@@ -88,7 +88,7 @@ struct Flags {
     /// Not these names
     #[arg(long, value_name = "NAME")]
     except: Vec<String>,
-    /// What they are: ring, topic, newest (of a topic only the newest message), bus or rpc
+    /// What they are: ring, topic, or newest (of a topic only the newest message)
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
     /// Of a topic: reliable or lossy
@@ -124,7 +124,7 @@ struct Flags {
     /// peer or client
     #[arg(long, value_name = "MODE", help_heading = "Link")]
     mode: Option<String>,
-    /// Where the other bridge connects to: tls/[::]:7447, tcp/..., quic/..., unixsock-stream/PATH
+    /// Where the other bridge connects to: tls/[::]:7447, tcp/..., unixsock-stream/PATH
     #[arg(long, value_name = "ENDPOINT", help_heading = "Link")]
     listen: Vec<String>,
     /// Where the other bridge listens
@@ -160,6 +160,8 @@ struct Flags {
 pub fn run(cli: Cli) -> Outcome {
     let source = Source::of(&cli)?;
     let config = source.read().map_err(|problems| Failure::new(USAGE, problems.to_string()))?;
+    let supported = config.rules.iter().try_for_each(bridge::supported);
+    supported.map_err(|text| Failure::new(USAGE, text))?;
     if cli.check {
         return check::run(&config);
     }
@@ -184,7 +186,10 @@ impl Source {
                 return Err(Failure::new(USAGE, text));
             }
             (None, None) => {
-                return Err(Failure::new(USAGE, "nothing says what to bridge; give --config FILE, or export or import"));
+                return Err(Failure::new(
+                    USAGE,
+                    "nothing says what to bridge; give --config FILE, or export or import",
+                ));
             }
         };
         match Config::flags(flags.raw(direction)) {

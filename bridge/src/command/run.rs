@@ -14,10 +14,10 @@ use signal_hook::iterator::Signals;
 use super::Source;
 use crate::bridge::Bridge;
 use crate::config::Config;
+use crate::log;
 use crate::metrics::Server;
 use crate::registry::Registry;
 use crate::report::Streams;
-use crate::log;
 
 /// How often `--verbose` says how the streams stand.
 const SAY_EVERY: Duration = Duration::from_secs(1);
@@ -72,7 +72,10 @@ fn again(bridge: &mut Bridge, config: &mut Config, source: &Source) {
         Ok(()) => {
             let new = found.rules.iter().filter(|rule| !config.rules.contains(rule)).count();
             let gone = config.rules.iter().filter(|rule| !found.rules.contains(rule)).count();
-            log::say(&format!("the file was read again: {} rules, {new} of them new; {gone} are gone", found.rules.len()));
+            log::say(&format!(
+                "the file was read again: {} rules, {new} of them new; {gone} are gone",
+                found.rules.len()
+            ));
             *config = found;
         }
         Err(text) => log::say(&format!("{unchanged}: {text}")),

@@ -91,7 +91,10 @@ impl Reader<'_> {
 
     fn metrics(&mut self, metrics: Spanned<raw::Metrics>) -> Option<std::net::SocketAddr> {
         let Some(listen) = &metrics.get_ref().listen else {
-            self.wrong(&metrics, "[metrics] has no `listen`; expected an address and a port, such as \"127.0.0.1:9464\"");
+            self.wrong(
+                &metrics,
+                "[metrics] has no `listen`; expected an address and a port, such as \"127.0.0.1:9464\"",
+            );
             return None;
         };
         let parsed = listen.get_ref().parse();
@@ -108,7 +111,8 @@ impl Reader<'_> {
 
     fn link(&mut self, link: Maybe<raw::Link>) -> Option<Link> {
         let Some(link) = link else {
-            let text = "there is no [link]: it says how the other bridge is reached, such as connect = [\"tls/far:7447\"]";
+            let text =
+                "there is no [link]: it says how the other bridge is reached, such as connect = [\"tls/far:7447\"]";
             self.problems.push(Problem { place: Place::Whole, text: text.into() });
             return None;
         };
@@ -178,14 +182,14 @@ impl Reader<'_> {
             );
             self.wrong(&whole, text);
         }
-        let secure = listen.iter().chain(&connect).any(|end| end.starts_with("tls/") || end.starts_with("quic/"));
+        let secure = listen.iter().chain(&connect).any(|end| end.starts_with("tls/"));
         let tls = match link.tls {
             Some(tls) => Some(self.tls(tls)?),
             None => None,
         };
         if secure && tls.is_none() {
             let text = format!(
-                "an endpoint is tls or quic, and there are no certificates; add {}",
+                "an endpoint is tls, and there are no certificates; add {}",
                 if self.source.text.is_some() {
                     "[link.tls] with ca, certificate and key"
                 } else {
@@ -195,7 +199,7 @@ impl Reader<'_> {
             self.wrong(&whole, text);
         }
         if !secure && tls.is_some() {
-            let text = "certificates are given, and no endpoint is tls or quic, so that nothing would be encrypted; write \
+            let text = "certificates are given, and no endpoint is tls, so that nothing would be encrypted; write \
                         the endpoints as tls/HOST:PORT, or remove the certificates";
             self.wrong(&whole, text);
         }
@@ -213,7 +217,8 @@ impl Reader<'_> {
                 None
             }
         };
-        let (ca, certificate, key) = (file("ca", &tls.ca), file("certificate", &tls.certificate), file("key", &tls.key));
+        let (ca, certificate, key) =
+            (file("ca", &tls.ca), file("certificate", &tls.certificate), file("key", &tls.key));
         let mutual = tls.mutual.is_none_or(Spanned::into_inner);
         Some(Tls { ca: ca?, certificate: certificate?, key: key?, mutual })
     }
@@ -238,7 +243,7 @@ impl Reader<'_> {
 
     /// `None` if one of them is wrong, so that nothing is said of what is missing.
     fn endpoints(&mut self, name: &str, list: Maybe<Vec<Spanned<String>>>) -> Option<Vec<String>> {
-        const PROTOCOLS: [&str; 4] = ["tcp", "tls", "quic", "unixsock-stream"];
+        const PROTOCOLS: [&str; 3] = ["tcp", "tls", "unixsock-stream"];
         let (mut endpoints, before) = (Vec::new(), self.problems.len());
         for end in list.map(Spanned::into_inner).unwrap_or_default() {
             let text = end.get_ref();
@@ -262,7 +267,10 @@ impl Reader<'_> {
         let text = key.get_ref();
         let well = (may_be_empty && text.is_empty())
             || text.split('/').all(|word| {
-                !word.is_empty() && !word.starts_with('@') && !word.contains(['*', '$', '?', '#']) && !word.contains(char::is_control)
+                !word.is_empty()
+                    && !word.starts_with('@')
+                    && !word.contains(['*', '$', '?', '#'])
+                    && !word.contains(char::is_control)
             });
         if !well {
             let said = format!(
@@ -410,9 +418,15 @@ impl Reader<'_> {
                 let on_disconnect = self.on_disconnect(rule, "reliable topic", direction, whole)?;
                 let label = match rule.label.take_if(|_| direction == Direction::Export) {
                     None => "ramway-bridge".to_owned(),
-                    Some(label) if (1..=LABEL).contains(&label.get_ref().len()) && !label.get_ref().contains('\0') => label.into_inner(),
+                    Some(label) if (1..=LABEL).contains(&label.get_ref().len()) && !label.get_ref().contains('\0') => {
+                        label.into_inner()
+                    }
                     Some(label) => {
-                        let text = format!("{} has {} bytes; expected 1 to {LABEL}", self.source.option("label"), label.get_ref().len());
+                        let text = format!(
+                            "{} has {} bytes; expected 1 to {LABEL}",
+                            self.source.option("label"),
+                            label.get_ref().len()
+                        );
                         self.wrong(&label, text);
                         return None;
                     }
@@ -427,7 +441,10 @@ impl Reader<'_> {
                 Some(Delivery::Lossy { every })
             }
             other => {
-                self.wrong(&delivery, format!("the delivery \"{other}\" is unknown; expected \"reliable\" or \"lossy\""));
+                self.wrong(
+                    &delivery,
+                    format!("the delivery \"{other}\" is unknown; expected \"reliable\" or \"lossy\""),
+                );
                 None
             }
         }
@@ -458,7 +475,10 @@ impl Reader<'_> {
                 None
             }
             (Some(_), Some(both)) => {
-                self.wrong(&both, format!("the rule says both what {block} and what {eject} say; remove one of the two"));
+                self.wrong(
+                    &both,
+                    format!("the rule says both what {block} and what {eject} say; remove one of the two"),
+                );
                 None
             }
             (Some(block), None) if block.get_ref() == "block" => Some(OnDisconnect::Block),
@@ -474,7 +494,10 @@ impl Reader<'_> {
             (None, Some(after)) => {
                 let time = self.duration("eject_after", &after)?;
                 if time.is_zero() {
-                    let text = format!("{} is 0; expected a time that a link may be down, such as 5s", self.source.option("eject_after"));
+                    let text = format!(
+                        "{} is 0; expected a time that a link may be down, such as 5s",
+                        self.source.option("eject_after")
+                    );
                     self.wrong(&after, text);
                     return None;
                 }
@@ -530,7 +553,10 @@ impl Reader<'_> {
         let capacity = rule.capacity.as_ref()?;
         if direction == Direction::Export {
             let option = self.source.option("capacity");
-            self.wrong(capacity, format!("{option} is of what an import makes; an export takes what is there. Remove it"));
+            self.wrong(
+                capacity,
+                format!("{option} is of what an import makes; an export takes what is there. Remove it"),
+            );
             return None;
         }
         Some(self.size("capacity", capacity, 4096..=1 << 40))
@@ -557,4 +583,3 @@ impl Reader<'_> {
 fn bare_at<T>(value: &Spanned<T>) -> Spanned<()> {
     Spanned::new(value.span(), ())
 }
-

@@ -136,20 +136,29 @@ fn what_has_no_meaning_is_refused() {
     assert!(said(newest).contains("`on_disconnect` is only for reliable rules"));
     let topic = "[[rule]]\nnames = [\"a\"]\nkind = \"topic\"\ndirection = \"export\"\n";
     assert!(said(topic).contains("a topic's rule says how it crosses"));
-    assert!(said(&format!("{topic}delivery = \"lossy\"\nrate = 0\n")).contains("`rate` is 0; expected messages per second"));
+    assert!(
+        said(&format!("{topic}delivery = \"lossy\"\nrate = 0\n")).contains("`rate` is 0; expected messages per second")
+    );
     assert!(said(&RING.replace("on_disconnect = \"block\"", "eject_after = 0")).contains("`eject_after` is 0"));
     assert!(said("").contains("there is no [[rule]]"));
 }
 
 #[test]
 fn links_are_checked() {
-    let said = |link: &str| Config::parse(&format!("{link}\n{RING}"), Path::new("bridge.toml")).unwrap_err().to_string();
+    let said =
+        |link: &str| Config::parse(&format!("{link}\n{RING}"), Path::new("bridge.toml")).unwrap_err().to_string();
     assert!(said("").contains("there is no [link]"));
     assert!(said("[link]").starts_with("bridge.toml:1: no other bridge can be reached"));
     assert!(said("[link]\nmode = \"router\"").starts_with("bridge.toml:2: the mode \"router\" is unknown"));
     assert!(said("[link]\nmode = \"client\"").contains("a client needs an endpoint"));
-    assert!(said("[link]\nmode = \"client\"\nlisten = [\"tcp/a:1\"]\nconnect = [\"tcp/a:1\"]").contains("a client does not listen"));
-    assert!(said("[link]\nconnect = [\"far:7447\"]").starts_with("bridge.toml:2: `connect`: \"far:7447\" is not an endpoint"));
+    assert!(
+        said("[link]\nmode = \"client\"\nlisten = [\"tcp/a:1\"]\nconnect = [\"tcp/a:1\"]")
+            .contains("a client does not listen")
+    );
+    assert!(
+        said("[link]\nconnect = [\"far:7447\"]")
+            .starts_with("bridge.toml:2: `connect`: \"far:7447\" is not an endpoint")
+    );
     assert!(said("[link]\nconnect = [\"tls/far:7447\"]").contains("there are no certificates"));
     let lacking = said("[link]\nconnect = [\"tls/far:7447\"]\n[link.tls]\nca = \"/nowhere/ca.pem\"\nkey = \"/\"");
     assert!(lacking.contains("bridge.toml:4: `ca`: /nowhere/ca.pem cannot be read: "), "{lacking}");
@@ -178,11 +187,14 @@ fn loops_and_second_paths_are_refused() {
     both(rule("a*", "topic", "export", RELIABLE), rule("ab", "topic", "import", &other)).unwrap();
     both(rule("a*", "topic", "export", RELIABLE), rule("b*", "topic", "import", RELIABLE)).unwrap();
     // A ring has one receiver, whatever the key is.
-    let text = both(rule("a", "ring", "export", BLOCK), rule("a", "ring", "export", &format!("{BLOCK}\nprefix = \"b\""))).unwrap_err();
+    let text =
+        both(rule("a", "ring", "export", BLOCK), rule("a", "ring", "export", &format!("{BLOCK}\nprefix = \"b\"")))
+            .unwrap_err();
     assert!(text.contains("a ring has one receiver"), "{text}");
     let text = both(rule("a", "topic", "export", RELIABLE), rule("a", "topic", "export", &other)).unwrap_err();
     assert!(text.contains("the same label"), "{text}");
-    both(rule("a", "topic", "export", RELIABLE), rule("a", "topic", "export", &format!("{other}\nlabel = \"second\""))).unwrap();
+    both(rule("a", "topic", "export", RELIABLE), rule("a", "topic", "export", &format!("{other}\nlabel = \"second\"")))
+        .unwrap();
     // What is a ring is no topic.
     both(rule("*", "ring", "export", BLOCK), rule("*", "topic", "export", RELIABLE)).unwrap();
     let text = both(rule("a", "ring", "import", BLOCK), rule("*", "ring", "import", BLOCK)).unwrap_err();

@@ -35,7 +35,7 @@ impl Bridge {
     pub fn of(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the bridge starts");
         let said = Arc::new(Mutex::new(String::new()));
-        let mut read = |pipe: Box<dyn std::io::Read + Send>| {
+        let read = |pipe: Box<dyn std::io::Read + Send>| {
             let said = Arc::clone(&said);
             std::thread::spawn(move || {
                 for line in BufReader::new(pipe).lines().map_while(Result::ok) {
@@ -60,7 +60,10 @@ impl Bridge {
         super::until(&format!("the bridge says '{text}'"), || {
             let said = self.said();
             let over = self.child.try_wait().expect("a child");
-            assert!(over.is_none() || said.contains(text), "the bridge ended ({over:?}) without saying '{text}':\n{said}");
+            assert!(
+                over.is_none() || said.contains(text),
+                "the bridge ended ({over:?}) without saying '{text}':\n{said}"
+            );
             said.contains(text)
         });
     }

@@ -97,7 +97,8 @@ pub struct Random(u64);
 
 impl Random {
     pub fn new() -> Self {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_nanos() as u64;
+        let now =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_nanos() as u64;
         let seed = number("RAMWAY_TEST_SEED", now);
         println!("RAMWAY_TEST_SEED={seed}");
         Self(seed)

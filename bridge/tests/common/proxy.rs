@@ -81,22 +81,8 @@ impl Proxy {
     /// Ends all connections as a machine does that has forgotten them.
     pub fn reset(&self) {
         for (near, far) in self.shared.open().drain(..) {
-            for side in [&near, &far] {
-                let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-                // SAFETY: the descriptor is open, and the option's value is as long as is said.
-                let done = unsafe {
-                    libc::setsockopt(
-                        side.as_raw_fd(),
-                        libc::SOL_SOCKET,
-                        libc::SO_LINGER,
-                        (&raw const linger).cast(),
-                        size_of::<libc::linger>() as libc::socklen_t,
-                    )
-                };
-                assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-                // The threads that pass bytes on have clones of it: it is reset when the last of them is closed.
-                let _ = side.shutdown(Shutdown::Both);
-            }
+            reset(&near);
+            reset(&far);
         }
     }
 
@@ -116,6 +102,14 @@ impl Proxy {
     pub fn connections(&self) -> u64 {
         self.shared.connections.load(ORDER)
     }
+}
+
+/// Ends one connection at once, whoever has a descriptor of it.
+fn reset(socket: &TcpStream) {
+    let nobody = libc::sockaddr { sa_family: libc::AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };
+    // Connecting to nobody is what Linux takes for that; it fails where the connection has ended by itself.
+    // SAFETY: the descriptor is open, and the address is as long as is said.
+    unsafe { libc::connect(socket.as_raw_fd(), &raw const nobody, size_of::<libc::sockaddr>() as libc::socklen_t) };
 }
 
 impl Drop for Proxy {
@@ -164,7 +158,9 @@ impl Shared {
             let read = match from.read(&mut piece) {
                 Ok(0) => break,
                 Ok(read) => read,
-                Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => continue,
+                Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
+                    continue;
+                }
                 Err(_) => break,
             };
             self.wait(read as u64);

@@ -35,7 +35,8 @@ pub struct Received {
 impl Traffic {
     /// Of a ring `name` on `near`, which appears on `far`.
     pub fn start(near: &Machine, far: &Machine, name: &str) -> Self {
-        let (over, sent, received) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+        let (over, sent, received) =
+            (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
         let sender = near.sender(name, 1 << 20);
         let path = far.at(name);
         let sends = {
@@ -113,13 +114,17 @@ fn send(mut sender: Sender, over: &AtomicBool, sent: &AtomicU64) -> u64 {
 fn receive(mut receiver: Receiver, count: &AtomicU64) -> Received {
     let mut received = Received { messages: 0, doubled: 0 };
     loop {
-        let last = match receiver.recv_timeout(LONG) {
-            Ok(message) => {
-                let number = checked(&message, LONGEST);
+        let taken = receiver.recv_timeout(LONG).map(|message| (checked(&message, LONGEST), message.type_id() == LAST));
+        let last = match taken {
+            Ok((number, last)) => {
                 assert!(number <= received.messages, "{} is missing: {number} came", received.messages);
-                if number == received.messages { received.messages += 1 } else { received.doubled += 1 }
+                if number == received.messages {
+                    received.messages += 1
+                } else {
+                    received.doubled += 1
+                }
                 count.store(received.messages, Ordering::Relaxed);
-                message.type_id() == LAST
+                last
             }
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::PeerDead, "after {} messages: {error}", received.messages);
