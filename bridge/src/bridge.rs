@@ -411,7 +411,9 @@ impl Shared {
             let capacity = rule.kind.capacity();
             let of_thread = name.to_owned();
             let open: Box<dyn Fn(u32, u64) -> ramway::Result<Box<dyn Sink>> + Send> = match rule.kind {
-                Kind::Topic { .. } => Box::new(move |_, there| TopicSink::open(&of_thread, Some(capacity.unwrap_or(there)))),
+                Kind::Topic { .. } => {
+                    Box::new(move |_, there| TopicSink::open(&of_thread, Some(capacity.unwrap_or(there))))
+                }
                 _ => Box::new(move |align, there| RingSink::open(&of_thread, capacity.unwrap_or(there), align)),
             };
             let import = Import {

@@ -136,7 +136,11 @@ impl Link {
     ///
     /// # Errors
     /// If the session is closed.
-    pub fn inlet(&self, keys: String, arrived: impl Fn(Arrived<'_>) + Send + Sync + 'static) -> Result<Inlet, LinkError> {
+    pub fn inlet(
+        &self,
+        keys: String,
+        arrived: impl Fn(Arrived<'_>) + Send + Sync + 'static,
+    ) -> Result<Inlet, LinkError> {
         let doing = format!("subscribing to the keys '{keys}'");
         let subscriber = self
             .session

@@ -200,7 +200,10 @@ impl LossyImport {
         let ledger = crate::place::Ledger { stream: 0, segment, delta: 0, epoch: publisher.epoch() };
         for kind in ["topic", "newest"] {
             if let Err(e) = ledger.write(kind, &self.name) {
-                log::say(&format!("import of the topic '{}': what keeps it from being exported again cannot be written: {e}", self.name));
+                log::say(&format!(
+                    "import of the topic '{}': what keeps it from being exported again cannot be written: {e}",
+                    self.name
+                ));
             }
         }
         Ok(publisher)

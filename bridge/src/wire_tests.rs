@@ -4,9 +4,8 @@ use proptest::prelude::*;
 fn end() -> impl Strategy<Value = Option<End>> {
     prop_oneof![
         Just(None),
-        (any::<u32>(), any::<bool>()).prop_map(|(epoch, dead)| {
-            Some(End { how: if dead { Ending::Dead } else { Ending::Closed }, epoch })
-        }),
+        (any::<u32>(), any::<bool>())
+            .prop_map(|(epoch, dead)| { Some(End { how: if dead { Ending::Dead } else { Ending::Closed }, epoch }) }),
     ]
 }
 

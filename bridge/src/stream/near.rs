@@ -184,7 +184,8 @@ impl Near {
                 self.in_flight -= bytes;
             }
         }
-        (self.ask_after, self.ask_at) = if self.waits() { (ASK_FIRST, now + ASK_FIRST) } else { (ASK_FIRST, now + ASK_IDLE) };
+        (self.ask_after, self.ask_at) =
+            if self.waits() { (ASK_FIRST, now + ASK_FIRST) } else { (ASK_FIRST, now + ASK_IDLE) };
         step
     }
 

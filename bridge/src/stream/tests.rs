@@ -93,16 +93,13 @@ impl World {
             let at = self.near.cursor();
             let Some((start, len)) = self.frame(at.frame) else { return };
             assert!(at.frame >= self.released, "a released frame cannot be read");
-            let piece = PIECE.min(len - at.offset).min(u32::try_from(self.near.room()).unwrap_or(PIECE)).max(1).min(len - at.offset);
-            let record = Record {
-                start: at,
-                next: start + Self::size(len),
-                tag: 0,
-                seq: 0,
-                time: 0,
-                total: len,
-                type_id: 0,
-            };
+            let piece = PIECE
+                .min(len - at.offset)
+                .min(u32::try_from(self.near.room()).unwrap_or(PIECE))
+                .max(1)
+                .min(len - at.offset);
+            let record =
+                Record { start: at, next: start + Self::size(len), tag: 0, seq: 0, time: 0, total: len, type_id: 0 };
             self.to_far.push_back(Down::Data(self.near.attempt(), record, piece));
             self.near.sent(record.after(piece), u64::from(piece), self.now);
             assert!(self.near.in_flight() <= self.window + u64::from(PIECE));
