@@ -18,7 +18,9 @@ def main() -> None:
     config.insert_json5("connect/timeout_ms", "-1")
     config.insert_json5("scouting/multicast/enabled", "false")
     with zenoh.open(config) as session:
-        for sample in session.declare_subscriber(key_in):
+        # Kept by a name: without one it is undeclared at once.
+        subscriber = session.declare_subscriber(key_in)
+        for sample in subscriber:
             magic, type_id, _machine, _topic, number, time, tag = struct.unpack("<4sI5Q", bytes(sample.attachment))
             assert magic == b"RWB\x01" and time > 0, (magic, time)
             answer = f"{number} {type_id} {tag} ".encode() + bytes(sample.payload)
