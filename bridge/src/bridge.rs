@@ -2,9 +2,9 @@
 
 use crate::config::{Config, Delivery, Direction, Kind, OnDisconnect, Rule, names};
 use crate::counters::Counters;
-use crate::far_end::{Came, Import};
+use crate::far_end::{Came, Import, OpenSink};
 use crate::link::{Arrived, Inlet, Link, LinkError};
-use crate::local::{Sink, Source};
+use crate::local::Source;
 use crate::log;
 use crate::lossy::{self, LossyExport, LossyImport};
 use crate::near_end::{Export, Over};
@@ -410,7 +410,7 @@ impl Shared {
             let (to, came) = mpsc::channel();
             let capacity = rule.kind.capacity();
             let of_thread = name.to_owned();
-            let open: Box<dyn Fn(u32, u64) -> ramway::Result<Box<dyn Sink>> + Send> = match rule.kind {
+            let open: OpenSink = match rule.kind {
                 Kind::Topic { .. } => {
                     Box::new(move |_, there| TopicSink::open(&of_thread, Some(capacity.unwrap_or(there))))
                 }

@@ -32,6 +32,9 @@ pub enum Came {
     Data(Payload),
 }
 
+/// Takes a local sender's role; it is told the near segment's alignment and capacity.
+pub type OpenSink = Box<dyn Fn(u32, u64) -> ramway::Result<Box<dyn Sink>> + Send>;
+
 /// What a far end is about.
 pub struct Import {
     /// The link.
@@ -50,8 +53,8 @@ pub struct Import {
     pub window: u64,
     /// What a broken link does.
     pub on_disconnect: OnDisconnect,
-    /// Takes the local sender's role; it is told the near segment's alignment and capacity.
-    pub open: Box<dyn Fn(u32, u64) -> ramway::Result<Box<dyn Sink>> + Send>,
+    /// Takes the local sender's role.
+    pub open: OpenSink,
     /// What is counted.
     pub counters: Arc<Counters>,
     /// The bridge is to end.
