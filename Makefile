@@ -114,6 +114,10 @@ orderings: ## what C's compilers made of the orderings on the inline hot paths, 
 	@sh scripts/orderings.sh
 .PHONY: dist test-container orderings
 
+bridge: need-cargo ## the program `ramway-bridge`, in release, in bridge/target (Zenoh's crates are built first: minutes)
+	@$(MAKE) --no-print-directory -C bridge build
+.PHONY: bridge
+
 install: build ## command, C library and headers below PREFIX (DESTDIR is honoured)
 	@echo '==> installing below $(DESTDIR)$(PREFIX)'
 	@install -d '$(DESTDIR)$(PREFIX)/bin'

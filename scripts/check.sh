@@ -49,7 +49,7 @@ step "facts" limited cargo test $locked -p ramway-format
 # shellcheck disable=SC2086
 step "vectors" limited cargo test $locked -p ramway-conformance --lib --test vectors --test vectors_core
 
-note 'left out: documentation tests, the command, C and C++, all other languages, the matrix of languages, the'
+note 'left out: documentation tests, the command, the bridge, C and C++, all other languages, the matrix of languages, the'
 note 'benchmark, models, hostile and long tests of core and pool (make test); make -C bindings/LANGUAGE test is one language'
 if [ "$failed" -ne 0 ]; then printf 'logs: %s\n' "$logs"; fi
 printf '%d passed, %d failed\n' "$passed" "$failed"

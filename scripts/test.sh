@@ -206,6 +206,8 @@ all_suites() {
     language_suite "examples in java and kotlin" examples/jvm mvn jdk cargo python3
     language_suite "examples in c#" examples/csharp c++ npm python3
     language_suite "examples in javascript" examples/node cc c++ python3 node npm chromium
+    # Last: Zenoh's crates take minutes to build.
+    if [ -f bridge/Makefile ]; then cargo_suite "bridge" limited "$MAKE_COMMAND" --no-print-directory -C bridge test; fi
 }
 
 counting=yes

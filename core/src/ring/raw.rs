@@ -229,7 +229,7 @@ impl<L: Log> Receiver<L> {
 /// A sender as bindings see it.
 #[derive(Debug)]
 pub struct RawSender<'a, L: Log = Ring> {
-    pub(super) sender: &'a mut Sender<L>,
+    pub(crate) sender: &'a mut Sender<L>,
 }
 
 impl<L: Log> RawSender<'_, L> {

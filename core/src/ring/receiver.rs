@@ -3,7 +3,7 @@ use super::half::Half;
 use super::log::{Log, Ring};
 use super::{Batch, Iter, Message, sent};
 use crate::endpoint::calls::endpoint_calls;
-use crate::segment::Attachment;
+use crate::segment::{Attachment, Link};
 use crate::sync::spin_hint;
 use crate::wait::{Deadline, FIRST_POLLS, WaitLimit, WaitPolicy};
 use crate::{Error, ErrorKind, Result};
@@ -32,6 +32,8 @@ const ANSWER_AHEAD: u32 = 128;
 /// ```
 pub struct Receiver<L: Log = Ring> {
     pub(crate) half: Box<Half<Consumer<L>>>,
+    /// Drop without saying "closed".
+    abandoned: bool,
 }
 
 endpoint_calls! {
@@ -71,7 +73,7 @@ endpoint_calls! {
 impl<L: Log> Receiver<L> {
     /// Takes the consumer's role of an attachment whose role lock this process holds.
     pub(crate) fn attach(attachment: Attachment<L>, policy: WaitPolicy, use_membarrier: bool) -> Result<Self> {
-        Ok(Self { half: Half::attach(attachment, policy, use_membarrier)? })
+        Ok(Self { half: Half::attach(attachment, policy, use_membarrier)?, abandoned: false })
     }
 
     /// The next message, waiting for it as long as it takes.
@@ -212,6 +214,12 @@ impl<L: Log> Receiver<L> {
             Err(e) if !matches!(e.kind(), ErrorKind::Closed | ErrorKind::PeerDead) => Err(e),
             _ => Ok(()),
         }
+    }
+
+    /// Gives the role up as a killed process does: the sender is told `PeerDead`. For the bridge, whose own receiver is elsewhere.
+    #[doc(hidden)]
+    pub fn abandon(mut self) {
+        self.abandoned = true;
     }
 
     #[inline(always)]
@@ -425,6 +433,10 @@ impl<L: Reading> Half<Consumer<L>> {
 
 impl<L: Log> Drop for Receiver<L> {
     fn drop(&mut self) {
+        // On a pair only a close tells.
+        if self.abandoned && !matches!(self.half.endpoint.attachment.link, Link::None) {
+            return;
+        }
         self.half.close();
     }
 }

@@ -2,9 +2,11 @@
 //! [`RawEndpoint`](crate::ring::raw::RawEndpoint). Not part of the stable API.
 
 use super::place::Words;
-use super::{Publisher, Subscriber};
-use crate::facts::SLOT_SIZE;
-use crate::layout::SLOTS_OFFSET;
+use super::{Publisher, Subscriber, Topic};
+use crate::Result;
+use crate::facts::{SLOT_SIZE, TOPIC_FRAME_TIME};
+use crate::layout::{SLOTS_OFFSET, TOPIC_FRAME_HEADER};
+use crate::ring::raw::RawSender;
 
 /// Where a publisher stands, besides a sender's positions.
 #[derive(Clone, Copy, Debug)]
@@ -92,5 +94,24 @@ impl Subscriber {
         let words = &hot.more.words;
         let begin = words.area.as_ptr().addr();
         area(words, hot.slot().map(|slot| std::ptr::from_ref(slot).addr() - begin))
+    }
+}
+
+impl RawSender<'_, Topic> {
+    /// Makes the open slot a message that says it was published at `time`: for a bridge, which publishes what somebody else did
+    /// elsewhere. It is not flushed.
+    ///
+    /// # Errors
+    /// As for [`commit`](Self::commit).
+    pub fn commit_at(&mut self, len: usize, type_id: u32, tag: u64, time: u64) -> Result<()> {
+        let payload = self.sender.half.hot.payload();
+        self.commit(len, type_id, tag, false)?;
+        // SAFETY: the payload's header stands before it, in the mapping; it is this side's own until it is published, which the
+        // commit did not do.
+        unsafe {
+            let header = payload.sub(TOPIC_FRAME_HEADER as usize);
+            header.add(TOPIC_FRAME_TIME).cast::<u64>().write(time.to_le());
+        }
+        Ok(())
     }
 }

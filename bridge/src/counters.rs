@@ -1,0 +1,50 @@
+//! What is counted, per rule. The metrics are made of it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The numbers of one rule, all of its streams together.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Messages that crossed: of an export, confirmed, or put by a lossy rule; of an import, in the local segment.
+    pub messages: AtomicU64,
+    /// Their bytes of payload.
+    pub bytes: AtomicU64,
+    /// Bytes put on the link, what was sent again included.
+    pub sent_bytes: AtomicU64,
+    /// Streams that are open.
+    pub streams: AtomicU64,
+    /// Streams whose far end answers.
+    pub connected: AtomicU64,
+    /// Bytes under way that are not confirmed.
+    pub in_flight: AtomicU64,
+    /// Times that a stream went back to what the far end expected, the first time included.
+    pub resumes: AtomicU64,
+    /// Records that were here already and were dropped.
+    pub duplicates_dropped: AtomicU64,
+    /// Messages that may be in the local segment twice.
+    pub possible_duplicates: AtomicU64,
+    /// Messages of a lossy rule that did not arrive, or found no room.
+    pub lost: AtomicU64,
+    /// Messages that a rule's rate left out.
+    pub left_out: AtomicU64,
+    /// Times that a broken link made an export let its sender go.
+    pub ejected: AtomicU64,
+    /// Times that an end of a stream was passed on.
+    pub ends: AtomicU64,
+    /// Messages of the link that said what cannot be.
+    pub refused: AtomicU64,
+    /// The last round trip of a question and its answer, in nanoseconds.
+    pub round_trip_ns: AtomicU64,
+}
+
+/// Adds to a counter.
+pub fn add(counter: &AtomicU64, n: u64) {
+    // Relaxed: numbers for people, which order nothing.
+    counter.fetch_add(n, Ordering::Relaxed);
+}
+
+/// Takes from a counter that goes up and down.
+pub fn sub(counter: &AtomicU64, n: u64) {
+    // Relaxed: as in `add`.
+    counter.fetch_sub(n, Ordering::Relaxed);
+}

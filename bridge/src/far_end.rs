@@ -1,0 +1,537 @@
+//! The far end of a reliable stream at work: a thread that writes what comes from the link into a local segment.
+
+use crate::config::OnDisconnect;
+use crate::counters::{self, Counters};
+use crate::link::{How, Link, Outlet, Payload};
+use crate::local::Sink;
+use crate::log;
+use crate::place::{self, Ledger};
+use crate::stream::{Ack, End, Ending, Far, Hello, Judgement, Record};
+use crate::wire;
+use ramway::ErrorKind;
+use ramway::ring::raw::WaitLimit;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// The longest that a wait takes before the thread looks what else there is.
+const LOOK: Duration = Duration::from_millis(50);
+/// After how long without a word a machine loses a name to another one that exports it too.
+const FORGET_AFTER: Duration = Duration::from_secs(30);
+
+/// A link is not broken that was silent for less: an idle near end says hello every second.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// What has come for a stream.
+pub enum Came {
+    /// A near end says where it is.
+    Hello(Hello),
+    /// Data.
+    Data(Payload),
+}
+
+/// Takes a local sender's role; it is told the near segment's alignment and capacity.
+pub type OpenSink = Box<dyn Fn(u32, u64) -> ramway::Result<Box<dyn Sink>> + Send>;
+
+/// What a far end is about.
+pub struct Import {
+    /// The link.
+    pub link: Link,
+    /// What its keys begin with.
+    pub base: String,
+    /// `ring` or `topic`, as in keys.
+    pub kind: &'static str,
+    /// The segment's name.
+    pub name: String,
+    /// This machine.
+    pub machine: u64,
+    /// Another one in every process.
+    pub run: u64,
+    /// Bytes that may be under way.
+    pub window: u64,
+    /// What a broken link does.
+    pub on_disconnect: OnDisconnect,
+    /// Takes the local sender's role.
+    pub open: OpenSink,
+    /// What is counted.
+    pub counters: Arc<Counters>,
+    /// The bridge is to end.
+    pub stop: Arc<AtomicBool>,
+}
+
+struct Room {
+    to: *mut u8,
+    len: u32,
+}
+
+struct Running {
+    import: Import,
+    came: mpsc::Receiver<Came>,
+    backlog: VecDeque<Came>,
+    backlog_bytes: u64,
+    sink: Option<Box<dyn Sink>>,
+    far: Option<Far>,
+    /// Where numbers here and there correspond; `None` before the first.
+    delta: u64,
+    /// Of the near segment.
+    align: u32,
+    capacity: u64,
+    /// Of the message that is being taken.
+    room: Option<Room>,
+    /// Frames before this one are written and not visible yet.
+    written: Option<u64>,
+    /// Frames before this one may be here already, by an earlier process.
+    doubtful: u64,
+    near: Option<(u64, Instant)>,
+    back: Option<(u64, Outlet)>,
+    complaint: log::Once,
+}
+
+/// Why a wait ended without what was waited for.
+enum No {
+    Stopped,
+    Failed(String),
+}
+
+impl Import {
+    /// Writes what comes until the bridge ends.
+    pub fn run(self, came: mpsc::Receiver<Came>) {
+        counters::add(&self.counters.streams, 1);
+        let mut running = Running {
+            import: self,
+            came,
+            backlog: VecDeque::new(),
+            backlog_bytes: 0,
+            sink: None,
+            far: None,
+            delta: 0,
+            align: 0,
+            capacity: 0,
+            room: None,
+            written: None,
+            doubtful: 0,
+            near: None,
+            back: None,
+            complaint: log::Once::default(),
+        };
+        running.run();
+        if let Some(mut sink) = running.sink.take() {
+            sink.abort();
+            sink.flush();
+            // As if this process had been killed: the receiver is to know that this was not all.
+            sink.leave(Ending::Dead);
+        }
+        counters::sub(&running.import.counters.streams, 1);
+    }
+}
+
+impl Running {
+    fn run(&mut self) {
+        while !self.import.stop.load(Ordering::Relaxed) {
+            let next = match self.backlog.pop_front() {
+                Some(came) => came,
+                None => match self.came.recv_timeout(LOOK) {
+                    Ok(came) => came,
+                    Err(mpsc::RecvTimeoutError::Timeout) => {
+                        self.on_silence();
+                        continue;
+                    }
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                },
+            };
+            let done = match next {
+                Came::Hello(hello) => self.on_hello(&hello),
+                Came::Data(payload) => {
+                    self.backlog_bytes = self.backlog_bytes.saturating_sub(payload.len() as u64);
+                    self.on_data(&payload)
+                }
+            };
+            match done {
+                Ok(()) => {}
+                Err(No::Stopped) => return,
+                Err(No::Failed(text)) => self.fail(&text),
+            }
+        }
+    }
+
+    /// Something is wrong that a person may put right: it is said once, and tried again at the next hello.
+    fn fail(&mut self, text: &str) {
+        let Import { kind, name, .. } = &self.import;
+        self.complaint.say(&format!("import of the {kind} '{name}': {text}"));
+        self.room = None;
+        if let Some(mut sink) = self.sink.take() {
+            sink.abort();
+            sink.flush();
+            sink.leave(Ending::Dead);
+        }
+        self.far = None;
+        self.written = None;
+    }
+
+    /// Where the rule says so, a link that is broken for long is a sender that died.
+    fn on_silence(&mut self) {
+        let OnDisconnect::EjectAfter(after) = self.import.on_disconnect else { return };
+        let silent = self.near.is_some_and(|(_, heard)| heard.elapsed() > after.max(SILENCE));
+        if silent && let Some(mut sink) = self.sink.take() {
+            counters::add(&self.import.counters.ejected, 1);
+            self.room = None;
+            sink.abort();
+            sink.leave(Ending::Dead);
+            if let Some(far) = &mut self.far {
+                // A message of which a part was here comes again whole.
+                far.forget_taken();
+            }
+        }
+    }
+
+    /// Whether a machine is the one that this name comes from.
+    fn is_mine(&mut self, near: u64) -> bool {
+        let now = Instant::now();
+        match self.near {
+            Some((mine, heard)) if mine != near && now - heard < FORGET_AFTER => {
+                let Import { kind, name, .. } = &self.import;
+                self.complaint.say(&format!(
+                    "import of the {kind} '{name}': machine {near:016x} exports it too, and it comes from {mine:016x}; give one of \
+                     them a prefix of its own"
+                ));
+                false
+            }
+            _ => {
+                self.near = Some((near, now));
+                true
+            }
+        }
+    }
+
+    fn on_hello(&mut self, hello: &Hello) -> Result<(), No> {
+        if !self.is_mine(hello.near) {
+            return Ok(());
+        }
+        let is_new = self.far.as_ref().is_none_or(|far| far.stream() != hello.stream);
+        if is_new {
+            if hello.align == 0 {
+                // It asks only whether anybody is here.
+                return self.say(hello.near, &self.unknown(hello.stream, hello.attempt));
+            }
+            self.begin(hello)?;
+        }
+        let Some(far) = &mut self.far else { return Ok(()) };
+        let before = far.expected();
+        let ends = far.on_hello(hello);
+        let skipped = far.expected() > before;
+        if skipped {
+            self.skip(before.frame, hello.released)?;
+        }
+        if ends && let Some(end) = hello.end {
+            self.end(end)?;
+        }
+        self.ack()
+    }
+
+    /// A stream that is new to this process.
+    fn begin(&mut self, hello: &Hello) -> Result<(), No> {
+        (self.align, self.capacity) = (hello.align, hello.capacity);
+        self.room = None;
+        self.written = None;
+        let ledger = Ledger::read(self.import.kind, &self.import.name);
+        let had = self.sink.is_some();
+        self.open_sink()?;
+        let segment = self.segment()?;
+        let sink = self.sink.as_mut().expect("opened above");
+        let (at, epoch) = (sink.at(), sink.epoch());
+        let of_this = ledger.filter(|ledger| ledger.stream == hello.stream && ledger.segment == segment);
+        self.doubtful = 0;
+        let committed = match of_this {
+            // Nobody else has been the sender since: what the segment holds says how far it came.
+            Some(ledger) if had || ledger.epoch.wrapping_add(1) == epoch => at.wrapping_sub(ledger.delta),
+            Some(ledger) => {
+                self.doubtful = at.wrapping_sub(ledger.delta);
+                hello.released
+            }
+            None => hello.released,
+        };
+        // What is released is committed, by whoever said so.
+        let committed = committed.max(hello.released);
+        // A topic's numbers are the same at both ends, where they can be.
+        sink.skip(committed.saturating_sub(at));
+        let at = sink.at();
+        self.delta = at.wrapping_sub(committed);
+        self.write_ledger(hello.stream, segment, epoch)?;
+        let window = u32::try_from(self.import.window).unwrap_or(u32::MAX);
+        self.far = Some(Far::new(self.import.machine, self.import.run, hello, committed, window));
+        Ok(())
+    }
+
+    fn write_ledger(&self, stream: u64, segment: u64, epoch: u32) -> Result<(), No> {
+        let ledger = Ledger { stream, segment, delta: self.delta, epoch };
+        let failed = |e| No::Failed(format!("what is needed after a restart cannot be written: {e}"));
+        ledger.write(self.import.kind, &self.import.name).map_err(failed)
+    }
+
+    fn segment(&self) -> Result<u64, No> {
+        let found = ramway::survey::inspect(&self.import.name).map_err(|e| No::Failed(e.to_string()))?;
+        Ok(place::identity(&found))
+    }
+
+    fn open_sink(&mut self) -> Result<(), No> {
+        let sink = match self.sink.take() {
+            Some(sink) => sink,
+            None => (self.import.open)(self.align, self.capacity).map_err(|e| No::Failed(e.to_string()))?,
+        };
+        if let Some(align) = sink.align()
+            && align != self.align
+        {
+            let text = format!(
+                "the {} here aligns messages to {align} bytes and the one that it comes from to {}; whoever makes the one here \
+                 must ask for {}",
+                self.import.kind, self.align, self.align
+            );
+            sink.leave(Ending::Dead);
+            return Err(No::Failed(text));
+        }
+        self.complaint.forget();
+        self.sink = Some(sink);
+        Ok(())
+    }
+
+    /// Opens the local segment again after the sender's role was given up with an end.
+    fn open_again(&mut self) -> Result<(), No> {
+        if self.sink.is_some() {
+            return Ok(());
+        }
+        self.open_sink()?;
+        let sink = self.sink.as_mut().expect("opened above");
+        let (at, epoch) = (sink.at(), sink.epoch());
+        let Some(far) = &self.far else { return Ok(()) };
+        let (stream, frame) = (far.stream(), far.expected().frame);
+        self.delta = at.wrapping_sub(frame);
+        let segment = self.segment()?;
+        self.write_ledger(stream, segment, epoch)
+    }
+
+    /// Messages cannot come any more.
+    fn skip(&mut self, from: u64, to: u64) -> Result<(), No> {
+        self.room = None;
+        let numbers = to - from;
+        counters::add(&self.import.counters.lost, numbers);
+        self.open_again()?;
+        if let Some(sink) = &mut self.sink {
+            sink.abort();
+            sink.skip(numbers);
+            let (at, epoch) = (sink.at(), sink.epoch());
+            // A ring has no numbers to leave out: it corresponds from here on.
+            self.delta = at.wrapping_sub(to);
+            let stream = self.far.as_ref().map_or(0, Far::stream);
+            let segment = self.segment()?;
+            self.write_ledger(stream, segment, epoch)?;
+        }
+        Ok(())
+    }
+
+    /// The near sender has ended: so does the local one.
+    fn end(&mut self, end: End) -> Result<(), No> {
+        self.open_again()?;
+        if let Some(sink) = self.sink.take() {
+            sink.leave(end.how);
+        }
+        counters::add(&self.import.counters.ends, 1);
+        if let Some(far) = &mut self.far {
+            far.end_seen(end);
+        }
+        Ok(())
+    }
+
+    fn on_data(&mut self, payload: &Payload) -> Result<(), No> {
+        let bytes = payload.bytes();
+        let Some((header, mut records)) = wire::decode_data(&bytes) else {
+            counters::add(&self.import.counters.refused, 1);
+            return Ok(());
+        };
+        if !self.is_mine(header.near) {
+            return Ok(());
+        }
+        if self.far.as_ref().is_none_or(|far| far.stream() != header.stream) {
+            return self.say(header.near, &self.unknown(header.stream, header.attempt));
+        }
+        while let Some((record, payload)) = wire::next_record(&mut records) {
+            let Some(far) = &mut self.far else { break };
+            match far.judge(header.attempt, &record) {
+                Judgement::Take => self.take(&record, payload)?,
+                Judgement::Have => counters::add(&self.import.counters.duplicates_dropped, 1),
+                Judgement::Gap => break,
+            }
+        }
+        if !records.is_empty() && self.far.as_ref().is_some_and(|far| !far.ack().again) {
+            counters::add(&self.import.counters.refused, 1);
+        }
+        self.make_visible();
+        self.ack()
+    }
+
+    fn take(&mut self, record: &Record, payload: &[u8]) -> Result<(), No> {
+        let len = payload.len() as u32;
+        if record.start.offset == 0 {
+            self.room = None;
+            self.open_again()?;
+            if let Some(sink) = &mut self.sink {
+                sink.abort();
+                // Numbers that the publisher itself left out.
+                sink.skip(record.seq.saturating_sub(record.start.frame));
+            }
+            let to = self.reserve(record.total)?;
+            self.room = Some(Room { to, len: record.total });
+        }
+        let room = self.room.as_ref().filter(|room| room.len == record.total);
+        let (Some(room), Some(sink), Some(far)) = (room, &mut self.sink, &mut self.far) else {
+            // A piece of a message whose beginning is gone.
+            if let Some(far) = &mut self.far {
+                far.forget_taken();
+            }
+            return Ok(());
+        };
+        // SAFETY: `room.to` has room for `total` bytes, of which no record says more than `offset + len`; they are this
+        // sender's until the commit. What came from the link lies elsewhere.
+        unsafe { room.to.add(record.start.offset as usize).copy_from_nonoverlapping(payload.as_ptr(), payload.len()) };
+        far.taken(record, len);
+        if record.after(len).offset == 0 && record.start.offset + len == record.total {
+            self.room = None;
+            sink.commit(record).map_err(|e| No::Failed(e.to_string()))?;
+            self.written = Some(record.next);
+            let Counters { messages, bytes, possible_duplicates, .. } = &*self.import.counters;
+            counters::add(messages, 1);
+            counters::add(bytes, u64::from(record.total));
+            if record.next <= self.doubtful {
+                counters::add(possible_duplicates, 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is written is the receiver's from here on, whatever happens to this process.
+    fn make_visible(&mut self) {
+        if let (Some(frame), Some(sink), Some(far)) = (self.written.take(), &mut self.sink, &mut self.far) {
+            sink.flush();
+            far.committed(frame);
+        }
+    }
+
+    /// Room in the local segment, for which it waits: then nothing more is confirmed, and the near sender comes to wait too.
+    fn reserve(&mut self, len: u32) -> Result<*mut u8, No> {
+        let sink = self.sink.as_mut().expect("opened by the caller");
+        match sink.reserve(len, WaitLimit::None) {
+            Ok(to) => return Ok(to),
+            Err(e) if e.kind() == ErrorKind::TooLarge => return Err(No::Failed(e.to_string())),
+            Err(_) => {}
+        }
+        self.make_visible();
+        self.ack()?;
+        loop {
+            if self.import.stop.load(Ordering::Relaxed) {
+                return Err(No::Stopped);
+            }
+            let sink = self.sink.as_mut().expect("opened by the caller");
+            match sink.reserve(len, WaitLimit::For(LOOK)) {
+                Ok(to) => return Ok(to),
+                Err(e) => match e.kind() {
+                    ErrorKind::TimedOut | ErrorKind::Interrupted | ErrorKind::Full => self.look()?,
+                    ErrorKind::Closed => self.wait_for_receiver(Ending::Closed)?,
+                    ErrorKind::PeerDead => self.wait_for_receiver(Ending::Dead)?,
+                    _ => return Err(No::Failed(e.to_string())),
+                },
+            }
+        }
+    }
+
+    /// The local receiver has ended, and there is no room: so is the near sender told, until somebody takes its place.
+    fn wait_for_receiver(&mut self, how: Ending) -> Result<(), No> {
+        let sink = self.sink.as_mut().expect("opened by the caller");
+        let end = End { how, epoch: sink.peer_epoch() };
+        counters::add(&self.import.counters.ends, 1);
+        self.set_far_end(Some(end))?;
+        loop {
+            if self.import.stop.load(Ordering::Relaxed) {
+                return Err(No::Stopped);
+            }
+            let sink = self.sink.as_mut().expect("opened by the caller");
+            match sink.wait_for_peer(LOOK) {
+                Ok(_) => return self.set_far_end(None),
+                Err(e) if matches!(e.kind(), ErrorKind::TimedOut | ErrorKind::Interrupted) => self.look()?,
+                Err(e) => return Err(No::Failed(e.to_string())),
+            }
+        }
+    }
+
+    fn set_far_end(&mut self, end: Option<End>) -> Result<(), No> {
+        if let Some(far) = &mut self.far {
+            far.set_far_end(end);
+        }
+        self.ack()
+    }
+
+    /// Takes in what has come while something else is waited for. A near end that asks is answered; what it says is acted upon
+    /// in its place.
+    fn look(&mut self) -> Result<(), No> {
+        let mut asked = false;
+        while let Ok(came) = self.came.try_recv() {
+            match came {
+                Came::Hello(hello) => {
+                    asked = true;
+                    // The newest says it all; one behind other data stays in its place.
+                    if !matches!(self.backlog.back(), Some(Came::Hello(_))) {
+                        self.backlog.push_back(Came::Hello(hello));
+                    } else if let Some(last) = self.backlog.back_mut() {
+                        *last = Came::Hello(hello);
+                    }
+                }
+                Came::Data(payload) => {
+                    let len = payload.len() as u64;
+                    // An honest near end never has more under way. What is dropped is asked for again.
+                    if self.backlog_bytes + len <= 2 * self.import.window + (1 << 20) {
+                        self.backlog_bytes += len;
+                        self.backlog.push_back(Came::Data(payload));
+                    }
+                }
+            }
+        }
+        if asked { self.ack() } else { Ok(()) }
+    }
+
+    fn unknown(&self, stream: u64, attempt: u64) -> Ack {
+        Ack {
+            far: self.import.machine,
+            stream,
+            attempt,
+            run: self.import.run,
+            committed: 0,
+            expected: Default::default(),
+            again: false,
+            unknown: true,
+            far_end: None,
+            end_seen: 0,
+            window: 0,
+        }
+    }
+
+    fn ack(&mut self) -> Result<(), No> {
+        match (&self.far, self.near) {
+            (Some(far), Some((near, _))) => {
+                let ack = far.ack();
+                self.say(near, &ack)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn say(&mut self, near: u64, ack: &Ack) -> Result<(), No> {
+        let failed = |e: crate::link::LinkError| No::Failed(e.to_string());
+        if self.back.as_ref().is_none_or(|(of, _)| *of != near) {
+            let Import { base, kind, name, .. } = &self.import;
+            let key = wire::key(base, kind, name, &format!("back/{near:016x}"));
+            self.back = Some((near, self.import.link.outlet(key, How::Control).map_err(failed)?));
+        }
+        let (_, outlet) = self.back.as_ref().expect("made above");
+        outlet.put(wire::encode_ack(ack)).map_err(failed)
+    }
+}
