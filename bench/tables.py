@@ -330,7 +330,6 @@ SETS: dict[str, tuple[list[str], list[str] | None]] = {
         None,
     ),
     "rpc": ([MACHINE, "calls", "calls-in-languages", "aims-of-calls"], ["rpc-"]),
-    "front": ([MACHINE, "front"], []),
 }
 # Best known for where the hypervisor has put the two processors.
 PLACEMENT = "rtt-spin/raw-flag"
