@@ -11,6 +11,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 # Where it stands as it is, and any text that matches is our version.
 files='
+.github/ISSUE_TEMPLATE/bug.yml bridge/Cargo.toml docs/start/csharp.md docs/start/java.md docs/start/kotlin.md
 Cargo.toml agents/kotlin/pom.xml bench/Cargo.toml bench/page-tests/fixture.mjs bench/peers/Makefile bench/peers/java/*pom.xml
 bindings/csharp/README.md bindings/csharp/src/Ramway.csproj bindings/java/README.md bindings/java/pom.xml bindings/kotlin/README.md
 bindings/kotlin/pom.xml bindings/node/package.json capi/include/ramway.h capi/src/version.rs cli/Cargo.toml core/Cargo.toml
@@ -19,8 +20,8 @@ examples/jvm/OrderBook.java examples/jvm/pom.xml pool/README.md scripts/bench-pe
 # Lock files: only what has no source in them is ours.
 locks='Cargo.lock */Cargo.lock'
 npm_locks='bindings/node/package-lock.json'
-# What tells of the past.
-history='CHANGELOG.md'
+# What tells of the past: changes, and measurements.
+history='CHANGELOG.md docs/benchmarks/*.html'
 
 current() { sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml; }
 # The version as an extended regular expression: not a part of a longer number; what stands before it is \1, behind it \2.

@@ -103,6 +103,7 @@ impl RawSender<'_, Topic> {
     ///
     /// # Errors
     /// As for [`commit`](Self::commit).
+    #[doc(hidden)]
     pub fn commit_at(&mut self, len: usize, type_id: u32, tag: u64, time: u64) -> Result<()> {
         let payload = self.sender.half.hot.payload();
         self.commit(len, type_id, tag, false)?;
