@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// The longest that a wait takes before the thread looks what else there is.
-const LOOK: Duration = Duration::from_millis(50);
+/// The longest that a wait takes before the thread checks what else there is.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// After how long without a word a machine loses a name to another one that exports it too.
 const FORGET_AFTER: Duration = Duration::from_secs(30);
 
@@ -132,7 +132,7 @@ impl Running {
         while !self.import.stop.load(Ordering::Relaxed) {
             let next = match self.backlog.pop_front() {
                 Some(came) => came,
-                None => match self.came.recv_timeout(LOOK) {
+                None => match self.came.recv_timeout(CHECK_INTERVAL) {
                     Ok(came) => came,
                     Err(mpsc::RecvTimeoutError::Timeout) => {
                         self.on_silence();
@@ -432,7 +432,7 @@ impl Running {
                 return Err(No::Stopped);
             }
             let sink = self.sink.as_mut().expect("opened by the caller");
-            match sink.reserve(len, WaitLimit::For(LOOK)) {
+            match sink.reserve(len, WaitLimit::For(CHECK_INTERVAL)) {
                 Ok(to) => return Ok(to),
                 Err(e) => match e.kind() {
                     ErrorKind::TimedOut | ErrorKind::Interrupted | ErrorKind::Full => self.look()?,
@@ -455,7 +455,7 @@ impl Running {
                 return Err(No::Stopped);
             }
             let sink = self.sink.as_mut().expect("opened by the caller");
-            match sink.wait_for_peer(LOOK) {
+            match sink.wait_for_peer(CHECK_INTERVAL) {
                 Ok(_) => return self.set_far_end(None),
                 Err(e) if matches!(e.kind(), ErrorKind::TimedOut | ErrorKind::Interrupted) => self.look()?,
                 Err(e) => return Err(No::Failed(e.to_string())),

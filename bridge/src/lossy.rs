@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// The longest that a wait takes before the thread looks whether it is to end.
-const LOOK: Duration = Duration::from_millis(100);
+/// The longest that a wait takes before the thread checks whether it is to end.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Messages that may wait for the thread that writes them.
 pub const QUEUE: usize = 1024;
 
@@ -72,11 +72,11 @@ impl LossyExport {
                 && !wait.is_zero()
             {
                 // What is published meanwhile is not the newest when this goes on.
-                std::thread::sleep(wait.min(LOOK));
+                std::thread::sleep(wait.min(CHECK_INTERVAL));
                 continue;
             }
             let mut bytes = Vec::new();
-            let message = match subscriber.recv_into_timeout(&mut bytes, LOOK) {
+            let message = match subscriber.recv_into_timeout(&mut bytes, CHECK_INTERVAL) {
                 Ok(message) => message,
                 Err(e) => match e.kind() {
                     ErrorKind::TimedOut | ErrorKind::Interrupted => continue,
@@ -120,7 +120,7 @@ impl LossyExport {
 
     fn wait_for_publisher(&self, subscriber: &mut Subscriber) -> bool {
         while !self.stop.load(Ordering::Relaxed) {
-            match subscriber.wait_for_peer_timeout(LOOK) {
+            match subscriber.wait_for_peer_timeout(CHECK_INTERVAL) {
                 Ok(_) => return true,
                 Err(e) if matches!(e.kind(), ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
                 Err(_) => return false,
@@ -165,7 +165,7 @@ impl LossyImport {
         let mut numbers: Option<Numbers> = None;
         let mut complaint = log::Once::default();
         while !self.stop.load(Ordering::Relaxed) {
-            let (payload, attachment) = match came.recv_timeout(LOOK) {
+            let (payload, attachment) = match came.recv_timeout(CHECK_INTERVAL) {
                 Ok(message) => message,
                 Err(mpsc::RecvTimeoutError::Timeout) => continue,
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,

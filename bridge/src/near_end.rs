@@ -15,8 +15,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The longest that a wait takes before the thread looks whether it is to end.
-const LOOK: Duration = Duration::from_millis(100);
+/// The longest that a wait takes before the thread checks whether it is to end.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What a near end is about.
 pub struct Export {
@@ -131,7 +131,7 @@ impl Export {
                 hello.put(wire::encode_hello(&near.hello()))?;
                 asked = Instant::now();
             }
-            match acks.recv_timeout(LOOK) {
+            match acks.recv_timeout(CHECK_INTERVAL) {
                 Ok(ack) if ack.stream == self.stream && ack.far_end.is_none() => return Ok(true),
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -220,7 +220,7 @@ impl<'a> Running<'a> {
     }
 
     fn wait_for_ack(&mut self) -> Result<(), Over> {
-        let wait = self.near.ask_at().saturating_sub(self.now()).clamp(Duration::from_millis(1), LOOK);
+        let wait = self.near.ask_at().saturating_sub(self.now()).clamp(Duration::from_millis(1), CHECK_INTERVAL);
         match self.acks.recv_timeout(wait) {
             Ok(ack) => self.on_ack(&ack),
             Err(RecvTimeoutError::Timeout) => Ok(()),
@@ -376,7 +376,7 @@ impl<'a> Running<'a> {
         while taken < most {
             if self.current.is_none() {
                 // Waits only while there is nothing to send.
-                let wait = self.near.ask_at().saturating_sub(self.now()).clamp(Duration::from_millis(1), LOOK);
+                let wait = self.near.ask_at().saturating_sub(self.now()).clamp(Duration::from_millis(1), CHECK_INTERVAL);
                 let limit = if bytes.is_none() { WaitLimit::For(wait) } else { WaitLimit::None };
                 match self.source.next(limit) {
                     Ok(found) => {
@@ -479,7 +479,7 @@ impl<'a> Running<'a> {
             }
             return Err(Over::Finished);
         }
-        match self.source.wait_for_peer(LOOK) {
+        match self.source.wait_for_peer(CHECK_INTERVAL) {
             Ok(_) => self.near.goes_on(),
             Err(e) if matches!(e.kind(), ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
             // The name is gone, so nobody can come.
