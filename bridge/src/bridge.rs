@@ -23,7 +23,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How often the Ramway directory is looked through for segments that are new.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const DISCOVERY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What is wrong with a rule that the configuration allows and that this version cannot follow. It is refused, never ignored.
 ///
@@ -113,7 +113,7 @@ impl Bridge {
             // Relaxed here and everywhere: nothing is read by it but that it is time to end.
             while !shared.stop.load(Ordering::Relaxed) {
                 shared.look();
-                thread::sleep(LOOK_EVERY);
+                thread::sleep(DISCOVERY_INTERVAL);
             }
         }));
         log::say(&format!("machine {machine:016x} is up"));

@@ -376,7 +376,8 @@ impl<'a> Running<'a> {
         while taken < most {
             if self.current.is_none() {
                 // Waits only while there is nothing to send.
-                let wait = self.near.ask_at().saturating_sub(self.now()).clamp(Duration::from_millis(1), CHECK_INTERVAL);
+                let wait =
+                    self.near.ask_at().saturating_sub(self.now()).clamp(Duration::from_millis(1), CHECK_INTERVAL);
                 let limit = if bytes.is_none() { WaitLimit::For(wait) } else { WaitLimit::None };
                 match self.source.next(limit) {
                     Ok(found) => {
