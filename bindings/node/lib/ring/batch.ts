@@ -57,9 +57,10 @@ export class Taken<M extends Message = Message> implements Place {
   }
 
   /** What the user gets: a view, which ends with the release, or a short message's copy, which lasts. A copy is not
-   * detached: that would free memory which a thread of the runtime may still use (`fs.write`). */
-  view(at: number, length: number): Uint8Array {
-    if (length <= this.copied) return this.copy(at, length);
+   * detached: that would free memory which a thread of the runtime may still use (`fs.write`). A tensor is never copied: its
+   * elements lie on a multiple of 64 bytes in the ring, and a copy's anywhere. */
+  view(at: number, length: number, isTensor = false): Uint8Array {
+    if (length <= this.copied && !isTensor) return this.copy(at, length);
     const place = this.unwrapped(at);
     if (this.shared !== null) {
       try {

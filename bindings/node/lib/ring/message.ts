@@ -16,7 +16,7 @@ export interface Place {
   /** False once the bytes may be the sender's again. */
   readonly alive: boolean;
   /** What `data` gives. */
-  view(at: number, length: number): Uint8Array;
+  view(at: number, length: number, isTensor: boolean): Uint8Array;
   copy(at: number, length: number): Uint8Array;
   /** The message is done with. */
   done(message: Message): void;
@@ -53,10 +53,12 @@ export class Message {
 
   /** The payload, in shared memory. The same view each time; its length is 0 once the message is released, and asking
    * for it then is an error. A sender that rewrites what it sent can change it: `copy` what must not change. Of a message of up to
-   * 64 bytes that is of no batch it is a copy instead, which stays as it was when it was first asked for. */
+   * 64 bytes that is of no batch and no tensor it is a copy instead, which stays as it was when it was first asked for. */
   get data(): Uint8Array {
     this.check();
-    if (this.seen === null) this.seen = this.length === 0 ? new Uint8Array(0) : this.frames.view(this.at, this.length);
+    if (this.seen === null) {
+      this.seen = this.length === 0 ? new Uint8Array(0) : this.frames.view(this.at, this.length, this.isTensor);
+    }
     return this.seen;
   }
 
