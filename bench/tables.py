@@ -24,17 +24,19 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+# The columns of the two tables of rings.
+RINGS = {
+    "round trip, 32 B, polling": "rtt-spin",
+    "asleep": "rtt-block",
+    "32 B each": "one-way-32-each",
+    "32 B batched": "one-way-32-batch",
+    "64 KiB": "one-way-64K-each",
+    "1 MiB": "one-way-1M-each",
+}
 # Heads of columns and their groups; heads of rows and their mechanisms, of which each group has at most one.
 TABLES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "front": (
-        {
-            "round trip, 32 B, polling": "rtt-spin",
-            "asleep": "rtt-block",
-            "32 B each": "one-way-32-each",
-            "32 B batched": "one-way-32-batch",
-            "64 KiB": "one-way-64K-each",
-            "1 MiB": "one-way-1M-each",
-        },
+        RINGS,
         {
             "**Ramway**": "ring",
             "Tachyon": "tachyon",
@@ -44,14 +46,7 @@ TABLES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         },
     ),
     "rust": (
-        {
-            "round trip, polling": "rtt-spin",
-            "asleep": "rtt-block",
-            "32 B each": "one-way-32-each",
-            "32 B batched": "one-way-32-batch",
-            "64 KiB": "one-way-64K-each",
-            "1 MiB": "one-way-1M-each",
-        },
+        RINGS,
         {
             "**Ramway ring**": "ring",
             "Ramway bus": "bus",

@@ -37,8 +37,14 @@ pub struct Report {
 
 impl Report {
     /// The rows that these texts name, as `--only` has them, their groups, and those of the aims that can be judged by them.
-    #[must_use]
-    pub fn only(&self, texts: &[String]) -> Self {
+    ///
+    /// # Errors
+    /// The first text that names no row.
+    pub fn only<'a>(&self, texts: &'a [String]) -> Result<Self, &'a str> {
+        let names = |only: &Only<'_>| self.rows.iter().any(|row| only.means(&row.group, &row.about.name));
+        if let Some(text) = texts.iter().find(|text| !names(&Only::new(std::slice::from_ref(text)))) {
+            return Err(text);
+        }
         let only = Only::new(texts);
         let mut part = self.clone();
         part.rows.retain(|row| only.means(&row.group, &row.about.name));
@@ -46,13 +52,13 @@ impl Report {
         part.settings.only = texts.to_vec();
         // A bar does not say which rows it needs, but what the rows that are left cannot judge is not judged.
         let judged = bars::bars(&part);
-        let needs = |bar: &&Bar| {
+        let needs = |bar: &Bar| {
             judged
                 .iter()
                 .any(|one| one.what == bar.what && one.bar == bar.bar && !one.measured.starts_with("not measured"))
         };
-        part.bars = self.bars.iter().filter(needs).cloned().collect();
-        part
+        part.bars.retain(needs);
+        Ok(part)
     }
 }
 

@@ -116,14 +116,10 @@ fn measure(suite: &Suite) -> Outcome<Report> {
 
 /// The rows of a report that `--only` names.
 fn part(report: &Report, suite: &Suite, path: &Path) -> Outcome<Report> {
-    for text in &suite.only {
-        if report.only(std::slice::from_ref(text)).rows.is_empty() {
-            let said =
-                format!("no row of {} has `{text}` in its name (ramway bench --list has all names)", path.display());
-            return Err(Failure::new(USAGE, said));
-        }
-    }
-    Ok(report.only(&suite.only))
+    report.only(&suite.only).map_err(|text| {
+        let said = format!("no row of {} has `{text}` in its name (ramway bench --list has all names)", path.display());
+        Failure::new(USAGE, said)
+    })
 }
 
 fn read(path: &Path) -> Outcome<Report> {
