@@ -5,6 +5,7 @@ use crate::counters::Counters;
 use crate::far_end::{Came, Import, OpenSink};
 use crate::link::{Arrived, Inlet, Link, LinkError};
 use crate::local::Source;
+use crate::lock::locked;
 use crate::log;
 use crate::lossy::{self, LossyExport, LossyImport};
 use crate::near_end::{Export, Over};
@@ -18,7 +19,7 @@ use ramway::survey::Segment;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -76,10 +77,6 @@ struct Feed {
     kind: &'static str,
     prefix: String,
     lossy: bool,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Bridge {
@@ -348,11 +345,13 @@ impl Shared {
                 }
                 let mut queues = locked(&queues);
                 let message = (arrived.payload(), attachment);
-                let message = match queues.get(name).map(|queue| queue.try_send(message)) {
-                    None => (arrived.payload(), arrived.attachment()),
-                    Some(Err(mpsc::TrySendError::Disconnected(message))) => message,
-                    // What the thread cannot keep up with is lost: it sees so by the numbers.
-                    Some(_) => return,
+                let message = match queues.get(name) {
+                    None => message,
+                    Some(queue) => match queue.try_send(message) {
+                        Err(mpsc::TrySendError::Disconnected(message)) => message,
+                        // What the thread cannot keep up with is lost: it sees so by the numbers.
+                        _ => return,
+                    },
                 };
                 if let Some(queue) = shared.import_lossy(rule, name) {
                     // It was made just now, and is empty.

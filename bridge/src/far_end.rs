@@ -6,7 +6,7 @@ use crate::link::{How, Link, Outlet, Payload};
 use crate::local::Sink;
 use crate::log;
 use crate::place::{self, Ledger};
-use crate::stream::{Ack, End, Ending, Far, Hello, Judgement, Record};
+use crate::stream::{Ack, End, Ending, FORGET_AFTER, Far, Hello, Judgement, Record, SILENCE};
 use crate::wire;
 use ramway::ErrorKind;
 use ramway::ring::raw::WaitLimit;
@@ -18,11 +18,6 @@ use std::time::{Duration, Instant};
 
 /// The longest that a wait takes before the thread checks what else there is.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// After how long without a word a machine loses a name to another one that exports it too.
-const FORGET_AFTER: Duration = Duration::from_secs(30);
-
-/// A link is not broken that was silent for less: an idle near end says hello every second.
-const SILENCE: Duration = Duration::from_secs(3);
 
 /// What has come for a stream.
 pub enum Came {
@@ -73,8 +68,6 @@ struct Running {
     backlog_bytes: u64,
     sink: Option<Box<dyn Sink>>,
     far: Option<Far>,
-    /// Where numbers here and there correspond; `None` before the first.
-    delta: u64,
     /// Of the near segment.
     align: u32,
     capacity: u64,
@@ -106,7 +99,6 @@ impl Import {
             backlog_bytes: 0,
             sink: None,
             far: None,
-            delta: 0,
             align: 0,
             capacity: 0,
             room: None,
@@ -117,12 +109,7 @@ impl Import {
             complaint: log::Once::default(),
         };
         running.run();
-        if let Some(mut sink) = running.sink.take() {
-            sink.abort();
-            sink.flush();
-            // As if this process had been killed: the receiver is to know that this was not all.
-            sink.leave(Ending::Dead);
-        }
+        running.leave_sink();
         counters::sub(&running.import.counters.streams, 1);
     }
 }
@@ -160,25 +147,28 @@ impl Running {
     fn fail(&mut self, text: &str) {
         let Import { kind, name, .. } = &self.import;
         self.complaint.say(&format!("import of the {kind} '{name}': {text}"));
+        self.leave_sink();
+        self.far = None;
+        self.written = None;
+    }
+
+    /// Gives the local role up as if this process had been killed: the receiver is to know that this was not all.
+    fn leave_sink(&mut self) {
         self.room = None;
         if let Some(mut sink) = self.sink.take() {
             sink.abort();
             sink.flush();
             sink.leave(Ending::Dead);
         }
-        self.far = None;
-        self.written = None;
     }
 
     /// Where the rule says so, a link that is broken for long is a sender that died.
     fn on_silence(&mut self) {
         let OnDisconnect::EjectAfter(after) = self.import.on_disconnect else { return };
         let silent = self.near.is_some_and(|(_, heard)| heard.elapsed() > after.max(SILENCE));
-        if silent && let Some(mut sink) = self.sink.take() {
+        if silent && self.sink.is_some() {
             counters::add(&self.import.counters.ejected, 1);
-            self.room = None;
-            sink.abort();
-            sink.leave(Ending::Dead);
+            self.leave_sink();
             if let Some(far) = &mut self.far {
                 // A message of which a part was here comes again whole.
                 far.forget_taken();
@@ -256,16 +246,16 @@ impl Running {
         let committed = committed.max(hello.released);
         // A topic's numbers are the same at both ends, where they can be.
         sink.skip(committed.saturating_sub(at));
-        let at = sink.at();
-        self.delta = at.wrapping_sub(committed);
-        self.write_ledger(hello.stream, segment, epoch)?;
+        self.correspond(hello.stream, segment, committed)?;
         let window = u32::try_from(self.import.window).unwrap_or(u32::MAX);
         self.far = Some(Far::new(self.import.machine, self.import.run, hello, committed, window));
         Ok(())
     }
 
-    fn write_ledger(&self, stream: u64, segment: u64, epoch: u32) -> Result<(), No> {
-        let ledger = Ledger { stream, segment, delta: self.delta, epoch };
+    /// What is committed next in the local segment is `frame` of the stream: written down before anything is.
+    fn correspond(&mut self, stream: u64, segment: u64, frame: u64) -> Result<(), No> {
+        let sink = self.sink.as_mut().expect("opened by the caller");
+        let ledger = Ledger { stream, segment, delta: sink.at().wrapping_sub(frame), epoch: sink.epoch() };
         let failed = |e| No::Failed(format!("what is needed after a restart cannot be written: {e}"));
         ledger.write(self.import.kind, &self.import.name).map_err(failed)
     }
@@ -302,13 +292,10 @@ impl Running {
             return Ok(());
         }
         self.open_sink()?;
-        let sink = self.sink.as_mut().expect("opened above");
-        let (at, epoch) = (sink.at(), sink.epoch());
         let Some(far) = &self.far else { return Ok(()) };
         let (stream, frame) = (far.stream(), far.expected().frame);
-        self.delta = at.wrapping_sub(frame);
         let segment = self.segment()?;
-        self.write_ledger(stream, segment, epoch)
+        self.correspond(stream, segment, frame)
     }
 
     /// Messages cannot come any more.
@@ -320,12 +307,10 @@ impl Running {
         if let Some(sink) = &mut self.sink {
             sink.abort();
             sink.skip(numbers);
-            let (at, epoch) = (sink.at(), sink.epoch());
             // A ring has no numbers to leave out: it corresponds from here on.
-            self.delta = at.wrapping_sub(to);
             let stream = self.far.as_ref().map_or(0, Far::stream);
             let segment = self.segment()?;
-            self.write_ledger(stream, segment, epoch)?;
+            self.correspond(stream, segment, to)?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ pub mod counters;
 pub mod far_end;
 pub mod link;
 pub mod local;
+mod lock;
 pub mod log;
 pub mod lossy;
 pub mod metrics;

@@ -195,48 +195,32 @@ fn settings(session: &Session) -> Result<zenoh::Config, LinkError> {
         Session::Here { mode, listen, connect, discovery, tls } => (mode, listen, connect, discovery, tls),
     };
     let mut config = zenoh::Config::default();
-    let mut set = |key: &str, value: String| {
-        config.insert_json5(key, &value).map_err(failed(format_args!("the setting {key} = {value} of the link")))
+    let mut set = |key: &str, value: serde_json::Value| {
+        config
+            .insert_json5(key, &value.to_string())
+            .map_err(failed(format_args!("the setting {key} = {value} of the link")))
     };
     let mode = match mode {
         Mode::Peer => "peer",
         Mode::Client => "client",
     };
-    set("mode", quoted(mode))?;
-    set("listen/endpoints", list(listen))?;
-    set("connect/endpoints", list(connect))?;
+    set("mode", mode.into())?;
+    set("listen/endpoints", listen.as_slice().into())?;
+    set("connect/endpoints", connect.as_slice().into())?;
     // A bridge may start before the others, and outlives their absence.
-    set("connect/timeout_ms", "-1".into())?;
-    set("connect/exit_on_failure", "false".into())?;
-    set("scouting/multicast/enabled", discovery.to_string())?;
+    set("connect/timeout_ms", (-1).into())?;
+    set("connect/exit_on_failure", false.into())?;
+    set("scouting/multicast/enabled", (*discovery).into())?;
     if let Some(Tls { ca, certificate, key, mutual }) = tls {
-        let path = |path: &std::path::Path| quoted(&path.display().to_string());
+        let path = |path: &std::path::Path| serde_json::Value::from(path.display().to_string());
         set("transport/link/tls/root_ca_certificate", path(ca))?;
         set("transport/link/tls/listen_certificate", path(certificate))?;
         set("transport/link/tls/listen_private_key", path(key))?;
-        set("transport/link/tls/enable_mtls", mutual.to_string())?;
+        set("transport/link/tls/enable_mtls", (*mutual).into())?;
         if *mutual {
             set("transport/link/tls/connect_certificate", path(certificate))?;
             set("transport/link/tls/connect_private_key", path(key))?;
         }
     }
     Ok(config)
-}
-
-/// A string of JSON.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", c as u32)),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-fn list(items: &[String]) -> String {
-    format!("[{}]", items.iter().map(|item| quoted(item)).collect::<Vec<_>>().join(","))
 }

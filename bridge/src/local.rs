@@ -1,6 +1,7 @@
 //! The local ends of reliable streams, whatever kind of segment they stand on.
 
 use crate::stream::{Ending, Record};
+use ramway::ErrorKind;
 use ramway::ring::raw::WaitLimit;
 use std::time::Duration;
 
@@ -107,4 +108,25 @@ pub trait Sink: Send {
 
     /// Gives the role up; the receiver is told so.
     fn leave(self: Box<Self>, how: Ending);
+}
+
+/// Opens what is there as it is, or makes it: not `open_or_create`, which refuses what is there and differs from what is asked for.
+///
+/// # Errors
+/// Those of `open` and `make`, but for what the other one of the two mends.
+pub(crate) fn open_or_make<T>(
+    open: impl Fn() -> ramway::Result<T>,
+    make: impl Fn() -> ramway::Result<T>,
+) -> ramway::Result<T> {
+    loop {
+        match open() {
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        match make() {
+            // Somebody else has made it meanwhile.
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            made => return made,
+        }
+    }
 }

@@ -4,8 +4,9 @@ use crate::config::OnDisconnect;
 use crate::counters::{self, Counters};
 use crate::link::{How, Inlet, Link, LinkError, Outlet};
 use crate::local::{Found, Source};
+use crate::lock::locked;
 use crate::log;
-use crate::stream::{Ack, End, Ending, Near, Pos, Record};
+use crate::stream::{Ack, End, Ending, Near, Pos, Record, SILENCE};
 use crate::wire;
 use ramway::ErrorKind;
 use ramway::ring::raw::WaitLimit;
@@ -155,7 +156,7 @@ impl<'a> Running<'a> {
                 Some(ack) => {
                     // It fails only where nobody waits any more.
                     let _ = to.send(ack);
-                    waker.lock().unwrap_or_else(std::sync::PoisonError::into_inner).wake();
+                    locked(&waker).wake();
                 }
                 None => counters::add(&counters.refused, 1),
             }
@@ -242,7 +243,7 @@ impl<'a> Running<'a> {
             self.set_connected(false);
         }
         if let OnDisconnect::EjectAfter(after) = self.export.on_disconnect
-            && silent > after.max(Duration::from_secs(3))
+            && silent > after.max(SILENCE)
         {
             counters::add(&self.export.counters.ejected, 1);
             return Err(Over::LetGo(Ending::Dead));

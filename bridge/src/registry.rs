@@ -1,10 +1,11 @@
 //! The counts of every stream, for the metrics and for `--verbose`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::config::{Direction, Rule};
 use crate::counters::Counters;
+use crate::lock::locked;
 
 /// Which stream.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,17 +37,12 @@ pub struct Registry {
 impl Registry {
     /// The counts of a stream. A stream that comes again goes on with those that it had: counts never go back.
     pub fn stream(&self, label: Label) -> Arc<Counters> {
-        Arc::clone(self.lock().entry(label).or_default())
+        Arc::clone(locked(&self.streams).entry(label).or_default())
     }
 
     /// All of them, in the order of their names.
     #[must_use]
     pub fn all(&self) -> Vec<(Label, Arc<Counters>)> {
-        self.lock().iter().map(|(label, counters)| (label.clone(), Arc::clone(counters))).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Label, Arc<Counters>>> {
-        // Nothing is done under the lock that could leave the map half changed.
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.streams).iter().map(|(label, counters)| (label.clone(), Arc::clone(counters))).collect()
     }
 }

@@ -1,10 +1,10 @@
 //! The local ends of a ring. A frame's number is its position in the ring's memory, in bytes since the ring was made; it takes as
 //! many bytes at the other end, where the alignment is the same.
 
-use crate::local::{Found, Sink, Source};
+use crate::local::{Found, Sink, Source, open_or_make};
 use crate::stream::{Ending, Record};
 use ramway::ring::raw::{RawEndpoint, WaitLimit};
-use ramway::{ErrorKind, Receiver, Ring, Sender, WaitPolicy};
+use ramway::{Receiver, Ring, Sender, WaitPolicy};
 use std::time::Duration;
 
 /// A ring that an export reads.
@@ -81,18 +81,9 @@ impl RingSink {
     /// # Errors
     /// As for [`RingBuilder::sender`](ramway::RingBuilder::sender): `Busy` if somebody sends here.
     pub fn open(name: &str, capacity: u64, align: u32) -> ramway::Result<Box<dyn Sink>> {
-        loop {
-            match Ring::open(name).wait_policy(WaitPolicy::Block).sender() {
-                Err(e) if e.kind() == ErrorKind::NotFound => {}
-                sender => return Ok(Box::new(Self { sender: sender? })),
-            }
-            let made = Ring::create(name).capacity(capacity).align(align).wait_policy(WaitPolicy::Block).sender();
-            match made {
-                // Somebody else has made it meanwhile.
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-                sender => return Ok(Box::new(Self { sender: sender? })),
-            }
-        }
+        let open = || Ring::open(name).wait_policy(WaitPolicy::Block).sender();
+        let make = || Ring::create(name).capacity(capacity).align(align).wait_policy(WaitPolicy::Block).sender();
+        Ok(Box::new(Self { sender: open_or_make(open, make)? }))
     }
 }
 

@@ -1,10 +1,10 @@
 //! The local ends of a topic whose every message crosses. A frame's number is the message's; numbers that were left out before a
 //! message belong to it.
 
-use crate::local::{Found, Sink, Source};
+use crate::local::{Found, Sink, Source, open_or_make};
 use crate::stream::{Ending, Record};
 use ramway::ring::raw::WaitLimit;
-use ramway::{ErrorKind, Publisher, Subscriber, Topic, WaitPolicy};
+use ramway::{Publisher, Subscriber, Topic, WaitPolicy};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -108,22 +108,15 @@ pub struct TopicSink {
 /// # Errors
 /// As for [`TopicBuilder::publisher`](ramway::TopicBuilder::publisher): `Busy` if somebody publishes here.
 pub fn publisher(name: &str, capacity: Option<u64>) -> ramway::Result<Publisher> {
-    loop {
-        match Topic::open(name).wait_policy(WaitPolicy::Block).publisher() {
-            Err(e) if e.kind() == ErrorKind::NotFound => {}
-            publisher => return publisher,
-        }
+    let open = || Topic::open(name).wait_policy(WaitPolicy::Block).publisher();
+    let make = || {
         let topic = Topic::create(name).wait_policy(WaitPolicy::Block);
-        let topic = match capacity {
-            Some(capacity) => topic.capacity(capacity),
-            None => topic,
-        };
-        match topic.publisher() {
-            // Somebody else has made it meanwhile.
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-            publisher => return publisher,
+        match capacity {
+            Some(capacity) => topic.capacity(capacity).publisher(),
+            None => topic.publisher(),
         }
-    }
+    };
+    open_or_make(open, make)
 }
 
 impl TopicSink {

@@ -15,6 +15,13 @@ mod tests;
 pub use far::{Far, Judgement};
 pub use near::{Near, Step};
 
+use std::time::Duration;
+
+/// A link is not broken that was silent for less: an idle near end says hello every second, and is answered.
+pub const SILENCE: Duration = Duration::from_secs(3);
+/// After how long a silent end loses the stream to another machine's.
+pub const FORGET_AFTER: Duration = Duration::from_secs(30);
+
 /// A place in a stream: the number of a frame, and how much of its payload came before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pos {

@@ -1,6 +1,6 @@
 //! The near end: what may be sent, what is released, when to go back.
 
-use super::{Ack, End, Hello, Pos};
+use super::{Ack, End, FORGET_AFTER, Hello, Pos};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -12,8 +12,6 @@ const ASK_FIRST: Duration = Duration::from_millis(200);
 const ASK_LAST: Duration = Duration::from_secs(2);
 /// How often an idle end asks, so that a new receiver or a lost far end is noticed.
 const ASK_IDLE: Duration = Duration::from_secs(1);
-/// After how long a silent far end loses the stream to another one.
-const FORGET_AFTER: Duration = Duration::from_secs(30);
 
 /// What is to be done after an [`Ack`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
