@@ -2,6 +2,7 @@
 //! it had open can go on in another place.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -93,6 +94,28 @@ impl Scene {
         Ok(program)
     }
 
+    /// [Started](Self::start) anew, or [taken](Self::take).
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn agent(&self, language: &Language, role: &str, fresh: bool) -> Result<Program> {
+        if fresh { self.start(language, role) } else { self.take(language, role) }
+    }
+
+    /// A successor, which is another process than the one before; given back afterwards unless agents are `fresh` here.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn successor(&self, language: &Language, role: &str, fresh: bool) -> Result<Program> {
+        let program = self.start(language, role)?;
+        Ok(if fresh { program } else { program.staying() })
+    }
+
+    /// What an [agent](Self::agent) calls something here: a name, or where its directory may be another one a path.
+    pub fn name(&self, name: &str, fresh: bool) -> String {
+        if fresh { name.to_owned() } else { self.path(name) }
+    }
+
     fn entries(&self, label: &str) -> Entries {
         Entries { log: self.log.clone(), began: self.began, label: label.to_owned() }
     }
@@ -177,32 +200,19 @@ const IDLE_MOST: usize = 3;
 
 /// Ends this thread's idle agents but for those of these languages.
 pub fn keep(languages: [&Language; 2]) {
-    let others = IDLE.with_borrow_mut(|idle| {
-        let (kept, others) =
-            std::mem::take(idle).into_iter().partition(|one: &Program| languages.iter().any(|l| l.id == one.language));
-        *idle = kept;
-        others
-    });
-    drop::<Vec<_>>(others);
+    end_idle(|one| languages.iter().all(|language| language.id != one.language));
 }
 
 /// Ends this thread's idle agents but for one of each language.
 pub fn thin() {
-    let others = IDLE.with_borrow_mut(|idle| {
-        let (kept, others) =
-            std::mem::take(idle).into_iter().fold((Vec::new(), Vec::new()), |(mut kept, mut others), one| {
-                let first = kept.iter().all(|other: &Program| other.language != one.language);
-                if first {
-                    kept.push(one)
-                } else {
-                    others.push(one)
-                }
-                (kept, others)
-            });
-        *idle = kept;
-        others
-    });
-    drop::<Vec<Program>>(others);
+    let mut seen = HashSet::new();
+    end_idle(|one| !seen.insert(one.language.clone()));
+}
+
+fn end_idle(mut which: impl FnMut(&Program) -> bool) {
+    let ended: Vec<Program> = IDLE.with_borrow_mut(|idle| idle.extract_if(.., |one| which(one)).collect());
+    // Not while they are borrowed: each is killed and waited for.
+    drop(ended);
 }
 
 /// A running agent. Killed and waited for when dropped.

@@ -92,7 +92,7 @@ impl Pair<'_> {
             (true, false) => "producer",
             (false, false) => "consumer",
         };
-        let place = |name: &str| if self.fresh { name.to_owned() } else { scene.path(name) };
+        let place = |name: &str| scene.name(name, self.fresh);
         let place = match (self.over, talk, creates) {
             (Over::Bus, _, true) => format!("listen={}", place("b")),
             (Over::Bus, _, false) => format!("connect={}", place("b")),
@@ -111,15 +111,14 @@ impl Pair<'_> {
 
     fn start(&self, scene: &Scene, plan: &Plan, producer: bool, creates: bool, label: &str) -> Result<Program> {
         let language = if producer { self.producer } else { self.consumer };
-        let mut program = if self.fresh { scene.start(language, label) } else { scene.take(language, label) }?;
+        let mut program = scene.agent(language, label, self.fresh)?;
         program.tell(&self.opening(scene, plan, producer, creates))?;
         Ok(program)
     }
 
-    /// A successor is another process than the one before.
     fn next(&self, scene: &Scene, plan: &Plan, producer: bool, label: &str) -> Result<Program> {
-        let program = scene.start(if producer { self.producer } else { self.consumer }, label)?;
-        let mut program = if self.fresh { program } else { program.staying() };
+        let language = if producer { self.producer } else { self.consumer };
+        let mut program = scene.successor(language, label, self.fresh)?;
         program.tell(&self.opening(scene, plan, producer, false))?;
         attached(&mut program, plan)?;
         Ok(program)

@@ -90,17 +90,13 @@ impl Cast<'_> {
         ["block", "hybrid", "block", "spin", "hybrid"][(self.variant + place) % 5]
     }
 
-    fn start(&self, scene: &Scene, language: &Language, label: &str) -> Result<Program> {
-        if self.fresh { scene.start(language, label) } else { scene.take(language, label) }
-    }
-
     /// What the programs call the topic.
     fn topic(&self, scene: &Scene) -> String {
-        if self.fresh { "t".to_owned() } else { scene.path("t") }
+        scene.name("t", self.fresh)
     }
 
     fn publisher(&self, scene: &Scene, plan: &Plan, creates: bool, more: &str, label: &str) -> Result<Program> {
-        let program = self.start(scene, self.publisher, label)?;
+        let program = scene.agent(self.publisher, label, self.fresh)?;
         self.publish(program, scene, plan, creates, more)
     }
 
@@ -114,7 +110,7 @@ impl Cast<'_> {
 
     fn subscriber(&self, scene: &Scene, plan: &Plan, place: usize, creates: bool) -> Result<Program> {
         let policy = self.policies[place];
-        let mut program = self.start(scene, self.subscribers[place], policy)?;
+        let mut program = scene.agent(self.subscribers[place], policy, self.fresh)?;
         let made = if creates { plan.created() } else { String::new() };
         let durable = if plan.durable && place == 0 { " label=r durable=yes" } else { "" };
         let (topic, wait) = (self.topic(scene), self.wait(place + 1));
@@ -162,9 +158,7 @@ impl Cast<'_> {
 
     /// A successor of the publisher on the topic that is there.
     pub fn next_publisher(&self, scene: &Scene, plan: &Plan) -> Result<Program> {
-        // Another process than the one before.
-        let program = scene.start(self.publisher, "next publisher")?;
-        let program = if self.fresh { program } else { program.staying() };
+        let program = scene.successor(self.publisher, "next publisher", self.fresh)?;
         let mut program = self.publish(program, scene, plan, false, "")?;
         plan.attached(&mut program)?;
         Ok(program)
@@ -172,7 +166,7 @@ impl Cast<'_> {
 
     /// A subscriber in another place of the cast's languages, opened with what `keys` say.
     pub fn subscribe(&self, scene: &Scene, plan: &Plan, place: usize, keys: &str) -> Result<Program> {
-        let mut program = self.start(scene, self.subscribers[place], keys)?;
+        let mut program = scene.agent(self.subscribers[place], keys, self.fresh)?;
         let topic = self.topic(scene);
         program.tell(&format!("open role=consumer topic={topic} wait={} {keys}", self.wait(place + 1)))?;
         plan.attached(&mut program)?;
