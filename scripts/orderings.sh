@@ -1,7 +1,6 @@
 #!/bin/sh
-# What C's compilers made of the orderings on the hot paths of the inline headers, in arm64's machine code: x86-64 orders nearly
-# everything by itself,
-# so that no test there, and none under an emulator on it, sees one that is missing. The last line counts.
+# The orderings on the hot paths of the inline headers, in the arm64 machine code that C's compilers make. x86-64 orders nearly
+# everything by itself: no test there, nor one under an emulator on it, sees that one is missing. The last line counts.
 #
 # A position is read by `ldar` or `ldapr` (acquire) and published by `stlr` (release); `dmb ish` is the full fence of a side that
 # fences for a sleeper, `dmb ishld` the acquire fence of what may have been overwritten meanwhile.
@@ -60,7 +59,6 @@ for clang in clang clang-21 clang-20 clang-19 clang-18 clang-17 clang-16 clang-1
     fi
 done
 [ $compilers -gt 0 ] || echo 'C: not looked at, no compiler for arm64 is there'
-
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

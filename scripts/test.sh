@@ -213,7 +213,7 @@ all_suites() {
 counting=yes
 all_suites
 counting=
-if [ "$expected" -eq 0 ]; then long="45 minutes on two quiet processors, more on busy ones and where all is downloaded first"
+if [ "$expected" -eq 0 ]; then long="an hour on two quiet processors, more on busy ones and where all is downloaded first"
 elif [ "$unknown" -ne 0 ]; then long="$(minutes "$expected") as the last time, and $unknown suites that have not run here yet"
 else long="$(minutes "$expected") as the last time"; fi
 

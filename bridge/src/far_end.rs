@@ -242,7 +242,7 @@ impl Running {
             }
             None => hello.released,
         };
-        // What is released is committed, by whoever said so.
+        // A near end releases only what a far end has committed.
         let committed = committed.max(hello.released);
         // A topic's numbers are the same at both ends, where they can be.
         sink.skip(committed.saturating_sub(at));

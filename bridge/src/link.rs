@@ -132,7 +132,7 @@ impl Link {
         Ok(Outlet { publisher })
     }
 
-    /// Calls `arrived` for every message whose key `keys` covers. It must not wait.
+    /// Calls `arrived` for each message with a key that matches `keys`. `arrived` must not block.
     ///
     /// # Errors
     /// If the session is closed.

@@ -100,7 +100,7 @@ struct Flags {
     /// Instead: after this time the local side is let go; 500ms, 5s
     #[arg(long, value_name = "TIME")]
     eject_after: Option<String>,
-    /// At most so many messages a second, of a lossy topic
+    /// At most N messages a second, of a lossy topic
     #[arg(long, value_name = "N")]
     rate: Option<String>,
     /// At most one message in this time, of kind newest

@@ -1,4 +1,4 @@
-//! The configuration as it stands in the file: what is there and where, before anything is said about what it means.
+//! The configuration as the file has it: each value with its line, not checked yet.
 
 use std::fmt;
 use std::ops::Range;

@@ -20,7 +20,7 @@ export class Taken<M extends Message = Message> implements Place {
     readonly count: number,
     /** Gives back what was handed out. */
     readonly giveBack: () => void,
-    /** Messages of up to so many bytes are copied when their bytes are asked for, which costs less than a view. */
+    /** The longest message, in bytes, whose `data` is a copy: that costs less than a view. */
     private readonly copied = 0,
   ) {}
 

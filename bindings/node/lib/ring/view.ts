@@ -21,7 +21,7 @@ export class Ahead {
     this.buffer = call(() => this.native.view(start, length));
   }
 
-  /** The buffer for these bytes; null: there is none, and not for others any more. */
+  /** The buffer, if it is for exactly these bytes; else null, and a buffer for others is dropped. */
   take(start: number, length: number): ArrayBuffer | null {
     const { buffer } = this;
     if (buffer === null) return null;
