@@ -353,13 +353,11 @@ const BATCH: u32 = 32;
 /// The same where an array holds them: a call costs an interpreter as much as tens of messages.
 const PYTHON_BATCH: u32 = 1024;
 
-/// Room for a stream: all of it in a cache where that can be, and of long messages four times one, as `docs/INTEGRATION.md` says.
+/// Room for a stream, as `docs/INTEGRATION.md` says: four times the longest message, and no more than fits in a second-level cache if
+/// that is enough. With a ring of 8 MiB for messages of 64 KiB, every message went to memory and back: 0.67 × the rate of iceoryx2, which
+/// uses its last buffers again; with 1 MiB 1.42 ×.
 fn capacity_for(size: usize) -> u64 {
-    match size as u64 {
-        ..=KIB => MIB,
-        1025..=65536 => 8 * MIB,
-        size => 4 * size,
-    }
+    MIB.max(4 * size as u64)
 }
 
 /// A burst with as many operations to a sample as keep the time stamps cheap.
