@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The tables of docs/benchmarks.md and of the README's figures, in Markdown.
 
-    python3 bench/tables.py TABLE [--program PATH] [--time TIME] [--from REPORT.json] [--write PAGE]
+    python3 bench/tables.py TABLE [--program PATH] [--time TIME] [--from REPORT.json [--with LATER.json]] [--write PAGE]
 
 measures the groups of a table (or takes a report that `ramway bench --json` wrote) and prints it, or puts it into a
 page. `all` is every table and every aim, of one run; `front` is the README's. The first row has the figures
@@ -362,6 +362,21 @@ def in_placement(report: dict[str, Any], wanted: str | None) -> dict[str, Any]:
     return {**report, "rows": rows, "bars": bars, "placement": placement}
 
 
+def renewed(report: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    """The report with a later one's whole groups and its aims in place of its own. No group has rows of both."""
+    missing = {row["id"] for row in report["rows"]} - {row["id"] for row in later["rows"]}
+    partial = {row.split("/")[0] for row in missing}
+    new = {group["id"] for group in later["groups"]} - partial
+    bars = {(bar["what"], bar["bar"]): bar for bar in later["bars"] if bar["met"] is not None}
+    kept = {group["id"] for group in report["groups"]} - new
+    return {
+        **report,
+        "groups": [one for part, ids in ((report, kept), (later, new)) for one in part["groups"] if one["id"] in ids],
+        "rows": [one for part, ids in ((report, kept), (later, new)) for one in part["rows"] if one["group"] in ids],
+        "bars": [bars.get((bar["what"], bar["bar"]), bar) for bar in report["bars"]],
+    }
+
+
 def by_round(figures: dict[str, Any]) -> dict[int, float]:
     """The median of each round, by its number."""
     numbers = figures.get("rounds") or range(len(figures["rounds_ns"]))
@@ -483,6 +498,8 @@ def main() -> int:
     parser.add_argument("--program", default="target/release/ramway-bench", help="ramway-bench")
     parser.add_argument("--time", default="6s", help="for each group")
     parser.add_argument("--from", dest="report", type=Path, help="measure nothing")
+    later = "groups that a later run measured anew"
+    parser.add_argument("--with", dest="later", type=Path, action="append", default=[], help=later)
     parser.add_argument(
         "--placement", choices=["near", "far", "one"], help="where a run saw two [the one it saw more of]"
     )
@@ -499,6 +516,8 @@ def main() -> int:
     if args.keep:
         args.keep.write_text(json.dumps(report))
     report = in_placement(report, args.placement)
+    for file in args.later:
+        report = renewed(report, in_placement(json.loads(file.read_text()), None))
     known, without = reasons(), list[str]()
     tables = {}
     for name in wanted:
