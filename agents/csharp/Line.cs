@@ -3,6 +3,7 @@ using System.Collections.Generic;
 using System.Diagnostics;
 using System.IO;
 using System.Text;
+using System.Threading;
 
 namespace Ramway.Agents
 {
@@ -175,6 +176,52 @@ namespace Ramway.Agents
                 }
             }
         }
+    }
+
+    /// <summary>
+    /// A token that is cancelled when a time is over, and not before: the runtime's own timers, CancelAfter's too, count by a clock
+    /// that ticks every few milliseconds, and come that much too early.
+    /// </summary>
+    internal sealed class Deadline : IDisposable
+    {
+        private readonly CancellationTokenSource source = new CancellationTokenSource();
+        private readonly Timer? timer;
+        private readonly long end;
+
+        /// <summary>null: never.</summary>
+        internal Deadline(TimeSpan? time)
+        {
+            if (time is TimeSpan some)
+            {
+                end = Clock.Now + (long)(some.TotalSeconds * Stopwatch.Frequency);
+                // Started once the field has it.
+                timer = new Timer(_ => Tick(), null, Timeout.Infinite, Timeout.Infinite);
+                Tick();
+            }
+        }
+
+        internal CancellationToken Token => source.Token;
+
+        private void Tick()
+        {
+            long left = end - Clock.Now;
+            if (left <= 0)
+            {
+                source.Cancel();
+                return;
+            }
+            try
+            {
+                timer!.Change(left * 1000 / Stopwatch.Frequency + 1, Timeout.Infinite);
+            }
+            catch (ObjectDisposedException)
+            {
+                // The call has ended meanwhile.
+            }
+        }
+
+        /// <summary>A tick that is under way may still cancel the source, so that is left to the garbage collector.</summary>
+        public void Dispose() => timer?.Dispose();
     }
 
     /// <summary>Stopwatch's time stamps, which are those of CLOCK_MONOTONIC: the same in all processes.</summary>

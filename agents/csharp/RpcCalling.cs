@@ -471,11 +471,7 @@ namespace Ramway.Agents
 
             private RpcReply? Later(TimeSpan? timeout)
             {
-                using var limit = new CancellationTokenSource();
-                if (timeout != null)
-                {
-                    limit.CancelAfter(timeout.Value);
-                }
+                using var limit = new Deadline(timeout);
                 try
                 {
                     return Stream!.NextAsync(limit.Token).AsTask().GetAwaiter().GetResult();

@@ -79,7 +79,7 @@ namespace Ramway.Agents
         /// </summary>
         internal static T Await<T>(Limits limits, Func<CancellationToken, ValueTask<T>> call)
         {
-            using var limit = new CancellationTokenSource(limits.Whole ?? Timeout.InfiniteTimeSpan);
+            using var limit = new Deadline(limits.Whole);
             try
             {
                 return call(limit.Token).AsTask().GetAwaiter().GetResult();
