@@ -74,6 +74,10 @@ impl Source for TopicSource {
         }
     }
 
+    fn backlog(&self) -> u64 {
+        self.subscriber.lag().bytes
+    }
+
     fn waker(&self) -> ramway::Waker {
         self.subscriber.waker()
     }
