@@ -17,6 +17,12 @@ pub struct Counters {
     pub connected: AtomicU64,
     /// Bytes under way that are not confirmed.
     pub in_flight: AtomicU64,
+    /// Messages that are sent whole and not confirmed.
+    pub unconfirmed: AtomicU64,
+    /// Bytes that may be under way, as both ends allow it.
+    pub window: AtomicU64,
+    /// Bytes of an exported segment that the far side does not have yet, headers included.
+    pub backlog: AtomicU64,
     /// Times that a stream went back to what the far end expected, the first time included.
     pub resumes: AtomicU64,
     /// Records that were here already and were dropped.
@@ -35,6 +41,36 @@ pub struct Counters {
     pub refused: AtomicU64,
     /// The last round trip of a question and its answer, in nanoseconds.
     pub round_trip_ns: AtomicU64,
+}
+
+/// What one stream adds to counters that go up and down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// Of [`Counters::in_flight`].
+    pub in_flight: u64,
+    /// Of [`Counters::unconfirmed`].
+    pub unconfirmed: u64,
+    /// Of [`Counters::window`].
+    pub window: u64,
+    /// Of [`Counters::backlog`].
+    pub backlog: u64,
+}
+
+impl Gauges {
+    /// The stream adds this from here on, in place of what it added before.
+    pub fn set(&mut self, counters: &Counters, now: Self) {
+        let pairs = [
+            (&counters.in_flight, self.in_flight, now.in_flight),
+            (&counters.unconfirmed, self.unconfirmed, now.unconfirmed),
+            (&counters.window, self.window, now.window),
+            (&counters.backlog, self.backlog, now.backlog),
+        ];
+        for (counter, before, now) in pairs.into_iter().filter(|(_, before, now)| before != now) {
+            add(counter, now);
+            sub(counter, before);
+        }
+        *self = now;
+    }
 }
 
 /// Adds to a counter.

@@ -6,7 +6,7 @@ use crate::link::{How, Link, Outlet, Payload};
 use crate::local::Sink;
 use crate::log;
 use crate::place::{self, Ledger};
-use crate::stream::{Ack, End, Ending, FORGET_AFTER, Far, Hello, Judgement, Record, SILENCE};
+use crate::stream::{Ack, End, Ending, FORGET_AFTER, Far, Hello, Judgement, Record};
 use crate::wire;
 use ramway::ErrorKind;
 use ramway::ring::raw::WaitLimit;
@@ -18,6 +18,10 @@ use std::time::{Duration, Instant};
 
 /// The longest that a wait takes before the thread checks what else there is.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long what is committed may wait to be confirmed, so that many messages share one answer. Nobody waits for it but a sender
+/// whose segment is full, and that is answered by [`Running::is_due`].
+const ACK_DELAY: Duration = Duration::from_millis(2);
 
 /// What has come for a stream.
 pub enum Came {
@@ -79,6 +83,9 @@ struct Running {
     doubtful: u64,
     near: Option<(u64, Instant)>,
     back: Option<(u64, Outlet)>,
+    /// Bytes that came since the last answer, and when the next one is due.
+    unanswered: u64,
+    answer_at: Option<Instant>,
     complaint: log::Once,
 }
 
@@ -106,6 +113,8 @@ impl Import {
             doubtful: 0,
             near: None,
             back: None,
+            unanswered: 0,
+            answer_at: None,
             complaint: log::Once::default(),
         };
         running.run();
@@ -117,9 +126,14 @@ impl Import {
 impl Running {
     fn run(&mut self) {
         while !self.import.stop.load(Ordering::Relaxed) {
+            if self.answer_at.is_some_and(|at| at <= Instant::now())
+                && let Err(No::Failed(text)) = self.ack()
+            {
+                self.fail(&text);
+            }
             let next = match self.backlog.pop_front() {
                 Some(came) => came,
-                None => match self.came.recv_timeout(CHECK_INTERVAL) {
+                None => match self.came.recv_timeout(self.longest_wait()) {
                     Ok(came) => came,
                     Err(mpsc::RecvTimeoutError::Timeout) => {
                         self.on_silence();
@@ -141,6 +155,17 @@ impl Running {
                 Err(No::Failed(text)) => self.fail(&text),
             }
         }
+    }
+
+    fn longest_wait(&self) -> Duration {
+        self.answer_at.map_or(CHECK_INTERVAL, |at| at.saturating_duration_since(Instant::now()).min(CHECK_INTERVAL))
+    }
+
+    /// Whether what has come is to be confirmed at once: it is a good part of what the near end may have under way, or of what its
+    /// segment holds; or something is missing.
+    fn is_due(&self) -> bool {
+        let part = self.import.window.min(self.capacity) / 8;
+        self.unanswered >= part || self.far.as_ref().is_some_and(|far| far.ack().again)
     }
 
     /// Something is wrong that a person may put right: it is said once, and tried again at the next hello.
@@ -165,7 +190,7 @@ impl Running {
     /// Where the rule says so, a link that is broken for long is a sender that died.
     fn on_silence(&mut self) {
         let OnDisconnect::EjectAfter(after) = self.import.on_disconnect else { return };
-        let silent = self.near.is_some_and(|(_, heard)| heard.elapsed() > after.max(SILENCE));
+        let silent = self.near.is_some_and(|(_, heard)| heard.elapsed() > after);
         if silent && self.sink.is_some() {
             counters::add(&self.import.counters.ejected, 1);
             self.leave_sink();
@@ -352,7 +377,12 @@ impl Running {
             counters::add(&self.import.counters.refused, 1);
         }
         self.make_visible();
-        self.ack()
+        self.unanswered += bytes.len() as u64;
+        if self.is_due() {
+            return self.ack();
+        }
+        self.answer_at.get_or_insert_with(|| Instant::now() + ACK_DELAY);
+        Ok(())
     }
 
     fn take(&mut self, record: &Record, payload: &[u8]) -> Result<(), No> {
@@ -500,6 +530,7 @@ impl Running {
     }
 
     fn ack(&mut self) -> Result<(), No> {
+        (self.unanswered, self.answer_at) = (0, None);
         match (&self.far, self.near) {
             (Some(far), Some((near, _))) => {
                 let ack = far.ack();
@@ -514,7 +545,7 @@ impl Running {
         if self.back.as_ref().is_none_or(|(of, _)| *of != near) {
             let Import { base, kind, name, .. } = &self.import;
             let key = wire::key(base, kind, name, &format!("back/{near:016x}"));
-            self.back = Some((near, self.import.link.outlet(key, How::Control).map_err(failed)?));
+            self.back = Some((near, self.import.link.outlet(key, How::Waiting).map_err(failed)?));
         }
         let (_, outlet) = self.back.as_ref().expect("made above");
         outlet.put(wire::encode_ack(ack)).map_err(failed)

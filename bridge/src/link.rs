@@ -45,8 +45,6 @@ pub struct Inlet {
 pub enum How {
     /// It waits for room on the link. Credit keeps it from waiting long.
     Waiting,
-    /// It waits for room, and goes before data: a few bytes.
-    Control,
     /// It is dropped where there is no room.
     Dropping,
 }
@@ -114,8 +112,8 @@ impl Link {
     /// If the session is closed.
     pub fn outlet(&self, key: String, how: How) -> Result<Outlet, LinkError> {
         let (congestion, express) = match how {
-            How::Waiting => (CongestionControl::Block, false),
-            How::Control => (CongestionControl::Block, true),
+            // At once: a piece is as good as a batch, and what is there at the same time is in one piece already.
+            How::Waiting => (CongestionControl::Block, true),
             How::Dropping => (CongestionControl::Drop, false),
         };
         let doing = format!("declaring the key '{key}'");

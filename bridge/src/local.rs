@@ -46,6 +46,9 @@ pub trait Source: Send {
     /// Releases the frames before this one, all of which were read.
     fn release(&mut self, before: u64);
 
+    /// Bytes that are published and not released, headers included.
+    fn backlog(&self) -> u64;
+
     /// Ends a wait.
     fn waker(&self) -> ramway::Waker;
 

@@ -147,7 +147,7 @@ struct Count {
     of: fn(&Counters) -> &AtomicU64,
 }
 
-fn counts() -> [Count; 14] {
+fn counts() -> [Count; 17] {
     let (counter, gauge) = (MetricType::Counter, MetricType::Gauge);
     let count = |name, help, unit, kind, of| Count { name, help, unit, kind, of };
     [
@@ -167,6 +167,19 @@ fn counts() -> [Count; 14] {
         count("ramway_bridge_unconfirmed", "What is under way and not confirmed", Some(Unit::Bytes), gauge, |c| {
             &c.in_flight
         }),
+        count("ramway_bridge_unconfirmed_messages", "Messages of it that were sent whole", None, gauge, |c| {
+            &c.unconfirmed
+        }),
+        count("ramway_bridge_window", "What may be under way and not confirmed", Some(Unit::Bytes), gauge, |c| {
+            &c.window
+        }),
+        count(
+            "ramway_bridge_backlog",
+            "What the exported segment holds and the far side does not have",
+            Some(Unit::Bytes),
+            gauge,
+            |c| &c.backlog,
+        ),
         count(
             "ramway_bridge_resumes",
             "How often a stream began where the far side expected it to",

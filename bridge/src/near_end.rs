@@ -1,12 +1,12 @@
 //! The near end of a reliable stream at work: a thread that reads a local segment ahead and puts it on the link.
 
 use crate::config::OnDisconnect;
-use crate::counters::{self, Counters};
+use crate::counters::{self, Counters, Gauges};
 use crate::link::{How, Inlet, Link, LinkError, Outlet};
 use crate::local::{Found, Source};
 use crate::lock::locked;
 use crate::log;
-use crate::stream::{Ack, End, Ending, Near, Pos, Record, SILENCE};
+use crate::stream::{Ack, End, Ending, Near, Pos, Record};
 use crate::wire;
 use ramway::ErrorKind;
 use ramway::ring::raw::WaitLimit;
@@ -79,9 +79,10 @@ struct Running<'a> {
     read: u64,
     /// Of each piece that is not confirmed whole: the frame before which it ends, whole messages and their bytes.
     unconfirmed: VecDeque<(u64, u64, u64)>,
+    unconfirmed_messages: u64,
     asked: Option<Instant>,
     begun: Instant,
-    in_flight: u64,
+    gauges: Gauges,
     connected: bool,
     complaint: log::Once,
     _inlet: Inlet,
@@ -95,7 +96,7 @@ impl Export {
             Ok(mut running) => {
                 let over = running.run();
                 running.set_connected(false);
-                counters::sub(&self.counters.in_flight, running.in_flight);
+                running.gauges.set(&self.counters, Gauges::default());
                 let (how, for_good) = match over {
                     Over::Finished => (Ending::Closed, false),
                     Over::LetGo(how) => (how, true),
@@ -123,7 +124,7 @@ impl Export {
                 let _ = to.send(ack);
             }
         })?;
-        let hello = self.link.outlet(self.key("hello"), How::Control)?;
+        let hello = self.link.outlet(self.key("hello"), How::Waiting)?;
         // Without a place: a far end answers with its own.
         let near = Near::new(self.machine, self.stream, crate::place::first_attempt(), 0, self.window, (0, 0));
         let mut asked = Instant::now() - Duration::from_secs(1);
@@ -176,15 +177,16 @@ impl<'a> Running<'a> {
             export,
             near,
             source,
-            hello: export.link.outlet(export.key("hello"), How::Control)?,
+            hello: export.link.outlet(export.key("hello"), How::Waiting)?,
             data: None,
             acks,
             current: None,
             read: first,
             unconfirmed: VecDeque::new(),
+            unconfirmed_messages: 0,
             asked: None,
             begun: Instant::now(),
-            in_flight: 0,
+            gauges: Gauges::default(),
             connected: false,
         };
         Ok(running)
@@ -207,6 +209,7 @@ impl<'a> Running<'a> {
             if let Err(over) = self.on_time() {
                 return over;
             }
+            self.set_gauges();
             let done = if self.near.end().is_some() {
                 self.after_end()
             } else if self.near.room() > 0 {
@@ -243,7 +246,7 @@ impl<'a> Running<'a> {
             self.set_connected(false);
         }
         if let OnDisconnect::EjectAfter(after) = self.export.on_disconnect
-            && silent > after.max(SILENCE)
+            && silent > after
         {
             counters::add(&self.export.counters.ejected, 1);
             return Err(Over::LetGo(Ending::Dead));
@@ -285,6 +288,7 @@ impl<'a> Running<'a> {
         if let Some(to) = step.seek {
             // It is sent again, and counted then.
             self.unconfirmed.clear();
+            self.unconfirmed_messages = 0;
             counters::add(&self.export.counters.resumes, 1);
             self.seek(to)?;
         }
@@ -295,7 +299,6 @@ impl<'a> Running<'a> {
         if step.hello {
             self.say_hello()?;
         }
-        self.count_in_flight();
         match self.near.far_end() {
             // The sender is told the same by the kernel's means, as soon as it finds no room.
             Some(end) => {
@@ -311,16 +314,20 @@ impl<'a> Running<'a> {
             && until <= before
         {
             self.unconfirmed.pop_front();
+            self.unconfirmed_messages -= messages;
             counters::add(&self.export.counters.messages, messages);
             counters::add(&self.export.counters.bytes, bytes);
         }
     }
 
-    fn count_in_flight(&mut self) {
-        let now = self.near.in_flight();
-        counters::add(&self.export.counters.in_flight, now);
-        counters::sub(&self.export.counters.in_flight, self.in_flight);
-        self.in_flight = now;
+    fn set_gauges(&mut self) {
+        let now = Gauges {
+            in_flight: self.near.in_flight(),
+            unconfirmed: self.unconfirmed_messages,
+            window: self.near.window(),
+            backlog: self.source.backlog(),
+        };
+        self.gauges.set(&self.export.counters, now);
     }
 
     /// Has the frame at `to` be the next one that is read.
@@ -420,6 +427,7 @@ impl<'a> Running<'a> {
         }
         let Some(bytes) = bytes else { return Ok(()) };
         self.unconfirmed.push_back((until.frame, whole.0, whole.1));
+        self.unconfirmed_messages += whole.0;
         self.put(bytes, until, taken)
     }
 
@@ -435,7 +443,6 @@ impl<'a> Running<'a> {
         outlet.put(bytes).map_err(failed)?;
         let now = self.now();
         self.near.sent(until, taken, now);
-        self.count_in_flight();
         Ok(())
     }
 

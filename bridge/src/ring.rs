@@ -46,6 +46,10 @@ impl Source for RingSource {
         self.receiver.raw().release_until(before);
     }
 
+    fn backlog(&self) -> u64 {
+        self.receiver.len() as u64
+    }
+
     fn waker(&self) -> ramway::Waker {
         self.receiver.waker()
     }

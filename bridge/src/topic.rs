@@ -55,7 +55,11 @@ impl Source for TopicSource {
     }
 
     fn rewind(&mut self) {
-        self.subscriber.raw().unread(None);
+        let mut raw = self.subscriber.raw();
+        // Only to a frame that was received: of one that is yet to be written there is no number to be found.
+        if raw.unreleased() > 0 {
+            raw.unread(None);
+        }
         self.read.clear();
         self.first = self.subscriber.subscriber_at().expected;
     }
@@ -72,6 +76,10 @@ impl Source for TopicSource {
             self.first = next;
             self.subscriber.raw().release_until(position);
         }
+    }
+
+    fn backlog(&self) -> u64 {
+        self.subscriber.lag().bytes
     }
 
     fn waker(&self) -> ramway::Waker {

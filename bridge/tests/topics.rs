@@ -2,42 +2,12 @@
 
 mod common;
 
-use common::bridge::{Bridge, free_port};
-use common::net::Net;
+use common::bridge::free_port;
+use common::pair::Pair;
 use common::{LONG, Machine, until};
 use ramway::{ErrorKind, Publisher, Ring, Subscriber, Topic};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use zenoh::Wait;
-
-/// A near and a far machine, whose rules differ in the direction only.
-struct Pair {
-    near: Machine,
-    far: Machine,
-    export: PathBuf,
-    import: PathBuf,
-    port: u16,
-}
-
-impl Pair {
-    fn new(rule: &str) -> Self {
-        let (near, far, port) = (Machine::new("near"), Machine::new("far"), free_port());
-        let text = |link: &str, direction: &str| {
-            format!("[link]\n{link} = [\"tcp/127.0.0.1:{port}\"]\n\n[[rule]]\n{rule}direction = \"{direction}\"\n")
-        };
-        let export = near.write("bridge.toml", &text("connect", "export"));
-        let import = far.write("bridge.toml", &text("listen", "import"));
-        Self { near, far, export, import, port }
-    }
-
-    fn start_near(&self) -> Bridge {
-        Bridge::start(&self.near, &Net::here(), &self.export)
-    }
-
-    fn start_far(&self) -> Bridge {
-        Bridge::start(&self.far, &Net::here(), &self.import)
-    }
-}
 
 /// A subscriber of a topic that is there or will be.
 fn subscriber(machine: &Machine, name: &str) -> Subscriber {
@@ -52,7 +22,7 @@ const RELIABLE: &str = "names = [\"pose\"]\nkind = \"topic\"\ndelivery = \"relia
 
 #[test]
 fn a_reliable_topic_keeps_numbers_times_and_gaps_and_outlives_both_bridges() {
-    let pair = Pair::new(RELIABLE);
+    let pair = Pair::of(RELIABLE);
     let mut there = subscriber(&pair.far, "pose");
     let mut here = publisher(&pair.near, "pose");
     let (mut near, mut far) = (pair.start_near(), pair.start_far());
@@ -96,7 +66,7 @@ fn a_reliable_topic_keeps_numbers_times_and_gaps_and_outlives_both_bridges() {
 #[test]
 fn of_a_lossy_topic_every_message_arrives_or_is_a_gap() {
     let rule = "names = [\"log\"]\nkind = \"topic\"\ndelivery = \"lossy\"\n";
-    let pair = Pair::new(rule);
+    let pair = Pair::of(rule);
     let mut there = subscriber(&pair.far, "log");
     let mut here = publisher(&pair.near, "log");
     let (_near, _far) = (pair.start_near(), pair.start_far());
@@ -137,7 +107,7 @@ fn of_a_lossy_topic_every_message_arrives_or_is_a_gap() {
 #[test]
 fn of_a_newest_value_the_last_one_arrives_and_few_before_it() {
     let rule = "names = [\"state\"]\nkind = \"newest\"\nevery = \"50ms\"\n";
-    let pair = Pair::new(rule);
+    let pair = Pair::of(rule);
     let mut here = publisher(&pair.near, "state");
     let (_near, _far) = (pair.start_near(), pair.start_far());
     let mut there = Topic::open_or_create(pair.far.at("state")).latest().subscriber().expect("a subscriber");
@@ -163,7 +133,7 @@ fn of_a_newest_value_the_last_one_arrives_and_few_before_it() {
 #[test]
 fn a_client_of_zenoh_reads_and_publishes() {
     let rule = "names = [\"chat\"]\nkind = \"topic\"\ndelivery = \"lossy\"\n";
-    let pair = Pair::new(rule);
+    let pair = Pair::of(rule);
     let mut config = zenoh::Config::default();
     config.insert_json5("connect/endpoints", &format!("[\"tcp/127.0.0.1:{}\"]", pair.port)).unwrap();
     config.insert_json5("listen/endpoints", "[]").unwrap();
@@ -220,7 +190,7 @@ const RING: &str = "names = [\"way\"]\nkind = \"ring\"\non_disconnect = \"block\
 
 #[test]
 fn a_close_crosses_after_the_last_message_and_so_does_the_next_sender() {
-    let pair = Pair::new(RING);
+    let pair = Pair::of(RING);
     let mut there = Ring::create(pair.far.at("way")).capacity(1 << 16).receiver().expect("a receiver");
     let (_near, _far) = (pair.start_near(), pair.start_far());
     for round in 0..3u8 {
@@ -254,7 +224,7 @@ fn a_close_crosses_after_the_last_message_and_so_does_the_next_sender() {
 
 #[test]
 fn a_death_crosses_after_the_last_message() {
-    let pair = Pair::new(RING);
+    let pair = Pair::of(RING);
     let mut there = Ring::create(pair.far.at("way")).receiver().expect("a receiver");
     let (_near, _far) = (pair.start_near(), pair.start_far());
     let mut here = Ring::create(pair.near.at("way")).sender().expect("a sender");
@@ -281,7 +251,7 @@ fn a_death_crosses_after_the_last_message() {
 #[test]
 fn a_far_receiver_that_is_gone_is_told_to_the_near_sender() {
     let pair =
-        Pair::new("names = [\"way\"]\nkind = \"ring\"\non_disconnect = \"block\"\nwindow = \"8K\"\nchunk = \"4K\"\n");
+        Pair::of("names = [\"way\"]\nkind = \"ring\"\non_disconnect = \"block\"\nwindow = \"8K\"\nchunk = \"4K\"\n");
     let there = Ring::create(pair.far.at("way")).capacity(4096).receiver().expect("a receiver");
     let (_near, _far) = (pair.start_near(), pair.start_far());
     let mut here = Ring::create(pair.near.at("way")).capacity(4096).sender().expect("a sender");

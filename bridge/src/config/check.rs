@@ -8,14 +8,17 @@ use ramway_cli::units::{parse_duration, parse_size};
 use super::glob::Glob;
 use super::problem::{Place, Problem};
 use super::raw::{self, Maybe, Quantity, Spanned};
+use crate::stream::SILENCE;
+
 use super::{Config, Delivery, Direction, Kind, Line, Link, Mode, OnDisconnect, Rule, Session, Tls};
 
 /// What every key begins with, unless the file says otherwise.
 const PREFIX: &str = "ramway";
 /// Bytes of one stream that may be under way, unless the rule says otherwise.
 pub const WINDOW: u64 = 8 << 20;
-/// Bytes of a piece, unless the rule says otherwise.
-pub const CHUNK: u64 = 64 << 10;
+/// Bytes of a piece, unless the rule says otherwise: with all headers it is one batch of the link (65,535 bytes), which a longer one
+/// would be cut into and put together from again, with a copy at either end.
+pub const CHUNK: u64 = 63 << 10;
 /// The shortest piece: below it the header of each is a good part of it.
 const LEAST_CHUNK: u64 = 1 << 10;
 /// The longest piece. Zenoh sends a piece as one message, and other streams wait behind it.
@@ -493,10 +496,13 @@ impl Reader<'_> {
             }
             (None, Some(after)) => {
                 let time = self.duration("eject_after", &after)?;
-                if time.is_zero() {
+                if time < SILENCE {
                     let text = format!(
-                        "{} is 0; expected a time that a link may be down, such as 5s",
-                        self.source.option("eject_after")
+                        "{} is {}; expected {}s at least: where nothing is sent the other side is heard once a second, so that a shorter \
+                         silence does not say that the link is down",
+                        self.source.option("eject_after"),
+                        after.get_ref().0,
+                        SILENCE.as_secs()
                     );
                     self.wrong(&after, text);
                     return None;

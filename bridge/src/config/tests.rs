@@ -139,7 +139,10 @@ fn what_has_no_meaning_is_refused() {
     assert!(
         said(&format!("{topic}delivery = \"lossy\"\nrate = 0\n")).contains("`rate` is 0; expected messages per second")
     );
-    assert!(said(&RING.replace("on_disconnect = \"block\"", "eject_after = 0")).contains("`eject_after` is 0"));
+    assert!(
+        said(&RING.replace("on_disconnect = \"block\"", "eject_after = 0"))
+            .contains("`eject_after` is 0; expected 3s at least")
+    );
     assert!(said("").contains("there is no [[rule]]"));
 }
 

@@ -17,7 +17,8 @@ pub use near::{Near, Step};
 
 use std::time::Duration;
 
-/// A link is not broken that was silent for less: an idle near end says hello every second, and is answered.
+/// A link is not broken that was silent for less: an idle near end says hello every second, and is answered. No rule's `eject_after`
+/// is shorter.
 pub const SILENCE: Duration = Duration::from_secs(3);
 /// After how long a silent end loses the stream to another machine's.
 pub const FORGET_AFTER: Duration = Duration::from_secs(30);

@@ -285,6 +285,12 @@ impl Near {
         self.released
     }
 
+    /// Bytes that may be under way.
+    #[must_use]
+    pub fn window(&self) -> u64 {
+        self.window
+    }
+
     /// Bytes under way.
     #[must_use]
     pub fn in_flight(&self) -> u64 {

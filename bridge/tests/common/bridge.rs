@@ -68,6 +68,15 @@ impl Bridge {
         });
     }
 
+    /// Bytes of memory that are its own: no segment is among them. Not of a bridge in a network of its own.
+    pub fn anonymous(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(&path).expect("the bridge is there");
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("Linux says it");
+        let kilobytes = line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number");
+        kilobytes << 10
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: libc::c_int) {
         // SAFETY: a plain system call; the child is not waited for yet, so that its number is nobody else's.
@@ -110,7 +119,12 @@ impl Drop for Bridge {
 /// The metrics that a bridge serves, from this network.
 pub fn metric(address: SocketAddr, name: &str) -> f64 {
     use std::io::{Read, Write};
-    let mut stream = std::net::TcpStream::connect(address).expect("the metrics are served");
+    let mut connected = None;
+    super::until("the metrics are served", || {
+        connected = std::net::TcpStream::connect(address).ok();
+        connected.is_some()
+    });
+    let mut stream = connected.expect("it is connected");
     write!(stream, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").expect("a request");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an answer");

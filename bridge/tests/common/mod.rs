@@ -6,6 +6,7 @@
 pub mod bridge;
 pub mod certificates;
 pub mod net;
+pub mod pair;
 pub mod proxy;
 pub mod traffic;
 
