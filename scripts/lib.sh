@@ -47,6 +47,12 @@ show_log() {
     printf '    | (all of it: %s)\n' "$log"
 }
 
+# "PASSED FAILED SKIPPED" of the last line "N passed, N failed" (", N skipped" may follow) of the log.
+counted() {
+    sed -n 's/^\([a-z+]*: \)\{0,1\}\([0-9][0-9]*\) passed, \([0-9][0-9]*\) failed\(, \([0-9][0-9]*\) skipped\)\{0,1\} *$/\2 \3 \5/p' "$log" | tail -n 1 |
+        awk '{ p = $1; f = $2; s = $3 } END { print p + 0, f + 0, s + 0 }'
+}
+
 # Stops a suite that hangs, where the system has `timeout`.
 limited() {
     if have timeout; then timeout -k 20 "${TEST_TIMEOUT:-3000}" "$@"; else "$@"; fi

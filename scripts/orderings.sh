@@ -1,12 +1,14 @@
 #!/bin/sh
-# The orderings on the hot paths of the inline headers, in the arm64 machine code that C's compilers make. x86-64 orders nearly
-# everything by itself: no test there, nor one under an emulator on it, sees that one is missing. The last line counts.
+# The orderings on the hot paths, in the arm64 machine code that C's compilers make of the inline headers and rustc of the core.
+# x86-64 orders nearly everything by itself: no test there, nor one under an emulator on it, sees that one is missing. The last
+# line counts.
 #
 # A position is read by `ldar` or `ldapr` (acquire) and published by `stlr` (release); `dmb ish` is the full fence of a side that
 # fences for a sleeper, `dmb ishld` the acquire fence of what may have been overwritten meanwhile.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . scripts/lib.sh
+. scripts/musl.sh
 
 passed=0 failed=0
 place=$(mktemp -d) || exit 1
@@ -59,6 +61,26 @@ for clang in clang clang-21 clang-20 clang-19 clang-18 clang-17 clang-16 clang-1
     fi
 done
 [ $compilers -gt 0 ] || echo 'C: not looked at, no compiler for arm64 is there'
+
+# What rustc made of core/examples/orderings.rs. Without optimisation over the whole program there is one assembler file, and what
+# is called in other crates is inlined or generic. Nothing is linked that could run: no C library for arm64 is needed.
+triple=aarch64-unknown-linux-gnu
+if have cargo && add_target $triple; then
+    export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=false
+    # So that it holds one, of now.
+    rm -rf "$target/orderings/$triple/release/examples"
+    # shellcheck disable=SC2086
+    run_logged orderings cargo rustc $locked --release --target $triple --target-dir "$target/orderings" -p ramway \
+        --example orderings -- --emit asm -C linker=rust-lld -C link-arg=--unresolved-symbols=ignore-all
+    file=$(find "$target/orderings/$triple/release/examples" -name 'orderings-*.s' 2>/dev/null | head -n 1)
+    if [ -z "$file" ]; then failed=$((failed + 1)); show_log; else
+        ordering "$file" >"$place/rust"
+        expect rust "$place/rust" ring_send stlr dmb-ish
+        expect rust "$place/rust" ring_recv "$acquire" stlr
+        expect rust "$place/rust" topic_send stlr dmb-ish
+        expect rust "$place/rust" topic_recv "$acquire" stlr
+    fi
+else failed=$((failed + 1)); fi
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

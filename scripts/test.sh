@@ -90,8 +90,7 @@ plain_suite() { # NAME COMMAND...
 plain_result() { # RC
     rc=$1
     # shellcheck disable=SC2046
-    set -- $(sed -n 's/^\([a-z+]*: \)\{0,1\}\([0-9][0-9]*\) passed, \([0-9][0-9]*\) failed\(, \([0-9][0-9]*\) skipped\)\{0,1\} *$/\2 \3 \5/p' "$log" | tail -n 1 |
-        awk '{ p = $1; f = $2; s = $3 + 0 } END { print p + 0, f + 0, s + 0 }')
+    set -- $(counted)
     if [ "$rc" -ne 0 ] && [ "$2" -eq 0 ]; then set -- "$1" 1 "$3"; fi
     if [ "$rc" -eq 0 ] && [ $(($1 + $2 + $3)) -eq 0 ]; then
         printf 'the suite ended well but counted no test\n' >>"$log"

@@ -187,11 +187,7 @@ func TestTheDefaultDirectoryMustBeOursAlone(t *testing.T) {
 // inOwnMounts starts a helper where it may mount file systems of its own; "" if this process may not start one.
 func inOwnMounts(t *testing.T, helper, path string) string {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe)
+	cmd := again(t)
 	cmd.Env = append(os.Environ(), helperName+"="+helper, helperArgs+"="+path)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}

@@ -80,6 +80,18 @@ type peer struct {
 	ended bool
 }
 
+// again is the command that runs this test program again. RAMWAY_TEST_RUNNER holds the words that stand before it, an
+// emulator's for example, separated by spaces.
+func again(t testing.TB) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := append(strings.Fields(os.Getenv("RAMWAY_TEST_RUNNER")), exe)
+	return exec.Command(words[0], words[1:]...)
+}
+
 // startPeer runs a helper; it is killed if the test ends before it does.
 func startPeer(t testing.TB, helper string, args ...string) *peer {
 	t.Helper()
@@ -89,11 +101,7 @@ func startPeer(t testing.TB, helper string, args ...string) *peer {
 // startPeerWith lets the command be changed before it runs.
 func startPeerWith(t testing.TB, change func(*exec.Cmd), helper string, args ...string) *peer {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe)
+	cmd := again(t)
 	cmd.Env = append(os.Environ(), helperName+"="+helper, helperArgs+"="+strings.Join(args, "\n"))
 	cmd.Stderr = os.Stderr
 	change(cmd)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the Makefile runs: `sh test.sh [lint|cross|race|fuzz]`, without a word everything but fuzzing.
+# What the Makefile runs: `sh test.sh [lint|cross|arm64|race|fuzz]`, without a word everything but fuzzing.
 #
 #   CI=true        what cannot be run here (no C compiler, staticcheck cannot be downloaded) is a failure
 #   GO             the go command
@@ -82,11 +82,19 @@ fuzz() {
     done
 }
 
+# The tests for arm64, under the emulator that RAMWAY_TEST_RUNNER names where this is another processor. RAMWAY_TEST_SKIP is what
+# `go test -skip` takes: tests that the emulator cannot run, which whoever names them counts.
+arm64() {
+    export GOARCH=arm64 CGO_ENABLED=0
+    tests 'go test for arm64' ${RAMWAY_TEST_RUNNER:+-exec "$RAMWAY_TEST_RUNNER"} ${RAMWAY_TEST_SKIP:+-skip "$RAMWAY_TEST_SKIP"}
+    passed=$counted_passed failed=$((failed + counted_failed)) skipped=$((skipped + counted_skipped))
+}
+
 export GO
 case "${1:-all}" in
 lint) lint ;;
 cross) cross ;;
-race | all)
+race | all | arm64)
     CGO_ENABLED=0 "$GO" build -o "$tmp/counttests" ./internal/counttests || exit 1
     if [ "${1:-all}" = all ]; then
         lint
@@ -96,17 +104,17 @@ race | all)
         tests 'go test, CGO_ENABLED=0'
         passed=$counted_passed failed=$((failed + counted_failed)) skipped=$((skipped + counted_skipped))
     fi
-    race
+    if [ "${1:-all}" = arm64 ]; then arm64; else race; fi
     if [ "${1:-all}" = race ]; then passed=${counted_passed:-0}; fi
     ;;
 fuzz) fuzz ;;
 *)
-    echo "sh test.sh [lint|cross|race|fuzz]" >&2
+    echo "sh test.sh [lint|cross|arm64|race|fuzz]" >&2
     exit 2
     ;;
 esac
 case "${1:-all}" in
-all | race)
+all | race | arm64)
     if [ "$skipped" -ne 0 ]; then
         printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
     else

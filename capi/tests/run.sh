@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
 # All tests of the C library that are not Rust's. `make -C capi test` builds what it needs and calls it; the last line
 # counts. Compilers that are not there are named and left out.
+#
+# For another target `make -C capi test-cross` sets RAMWAY_CC and RAMWAY_CXX, its compilers, RAMWAY_LINK, where only a static
+# library is there, and RAMWAY_TEST_RUNNER, words that stand before each program, such as an emulator's. The sanitizers and
+# what installs the library are then left out.
 set -u
 cd "$(dirname "$0")" || exit 1
 lib=${RAMWAY_LIB:?run it by make -C capi test}
@@ -21,28 +25,38 @@ bad() {
     echo "FAILED: $1"
     sed 's/^/    /' "$log" | head -40
 }
-# try NAME COMMAND...: one test.
+# run SECONDS PROGRAM...: a program that was built here.
+run() { timeout "$1" "${runner[@]}" "${@:2}"; }
+# try NAME COMMAND...: one test. try_run NAME PROGRAM...: that a program that was built here ends well.
 try() {
     local name=$1
     shift
     if timeout 300 "$@" >"$log" 2>&1; then good; else bad "$name (status $?)"; fi
 }
+try_run() { try "$1" "${runner[@]}" "${@:2}"; }
 
 warn=(-Wall -Wextra -Werror -pedantic -Wconversion -Wshadow)
 link=(-L"$lib" -lramway -lpthread "-Wl,-rpath,$lib")
+read -ra runner <<<"${RAMWAY_TEST_RUNNER:-}"
+cross=${RAMWAY_CC:-}
+if [ -n "${RAMWAY_LINK:-}" ]; then read -ra link <<<"$RAMWAY_LINK"; fi
 flags_c=(-std=c11 "${warn[@]}" -I../include)
 flags_cpp=(-std=c++20 "${warn[@]}" -I../include)
 
 c_compilers=(gcc)
 cpp_compilers=(g++)
+if [ -n "$cross" ]; then
+    c_compilers=("$RAMWAY_CC")
+    cpp_compilers=("$RAMWAY_CXX")
+fi
 for version in '' -21 -20 -19 -18 -17 -16 -15 -14; do
-    if command -v "clang++$version" >/dev/null; then
+    if [ -z "$cross" ] && command -v "clang++$version" >/dev/null; then
         c_compilers+=("clang$version")
         cpp_compilers+=("clang++$version")
         break
     fi
 done
-[ ${#c_compilers[@]} -gt 1 ] || echo 'clang is not there: gcc only'
+[ ${#c_compilers[@]} -gt 1 ] || [ -n "$cross" ] || echo 'clang is not there: gcc only'
 
 # ---- headers: each by itself, in both languages and all compilers ----
 for cc in "${c_compilers[@]}"; do
@@ -79,25 +93,29 @@ missing() {
     done
     [ $none = 1 ]
 }
-missing >"$log" 2>&1 && good || bad 'every function is tested with null'
+if [ -z "$cross" ] || [ -f "$lib/libramway.so" ]; then
+    missing >"$log" 2>&1 && good || bad 'every function is tested with null'
+fi
 foreign() { nm -D --defined-only "$lib/libramway.so" | awk '$2 ~ /[TDB]/ && $3 !~ /^ramway_/ { print; found = 1 } END { exit found }'; }
-foreign >"$log" 2>&1 && good || bad 'the library exports nothing but ramway_*'
+if [ -z "$cross" ] || [ -f "$lib/libramway.so" ]; then
+    foreign >"$log" 2>&1 && good || bad 'the library exports nothing but ramway_*'
+fi
 
 # ---- programs: every compiler, and with sanitizers by the last one that has them ----
 san=(-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all)
 echo 'int main(void) { return 0; }' >"$out/can.c"
 san_c=
 for i in "${!c_compilers[@]}"; do
-    if "${c_compilers[i]}" "${san[@]}" "$out/can.c" -o "$out/can" 2>/dev/null && "$out/can"; then
+    if [ -z "$cross" ] && "${c_compilers[i]}" "${san[@]}" "$out/can.c" -o "$out/can" 2>/dev/null && "$out/can"; then
         san_c=${c_compilers[i]}
         san_cpp=${cpp_compilers[i]}
     fi
 done
-[ -n "$san_c" ] || echo 'no compiler has sanitizers here'
+[ -n "$san_c$cross" ] || echo 'no compiler has sanitizers here'
 for test in null ring tensor twin wake region_bus peers topic twin_topic topic_peers select many rpc rpc_callbacks; do
     for cc in "${c_compilers[@]}"; do
         try "compile $test, $cc" "$cc" "${flags_c[@]}" -O2 c/$test.c -o "$out/$test" "${link[@]}"
-        try "$test, $cc" "$out/$test"
+        try_run "$test, $cc" "$out/$test"
     done
     [ -n "$san_c" ] || continue
     try "compile $test, $san_c, sanitized" "$san_c" "${flags_c[@]}" "${san[@]}" c/$test.c -o "$out/$test-san" "${link[@]}"
@@ -106,29 +124,29 @@ done
 for test in api topic many rpc; do
     for cxx in "${cpp_compilers[@]}"; do
         try "compile $test.cpp, $cxx" "$cxx" "${flags_cpp[@]}" -O2 cpp/$test.cpp -o "$out/$test-cpp" "${link[@]}"
-        try "$test.cpp, $cxx" "$out/$test-cpp"
+        try_run "$test.cpp, $cxx" "$out/$test-cpp"
     done
     [ -n "$san_c" ] || continue
     try "compile $test.cpp, $san_cpp, sanitized" "$san_cpp" "${flags_cpp[@]}" "${san[@]}" cpp/$test.cpp -o "$out/$test-cpp-san" "${link[@]}"
     try "$test.cpp, $san_cpp, sanitized" "$out/$test-cpp-san"
 done
-try 'compile alloc' gcc "${flags_c[@]}" -O2 c/alloc.c -o "$out/alloc" "${link[@]}"
-try 'a million messages without an allocation' "$out/alloc"
+try 'compile alloc' "${c_compilers[0]}" "${flags_c[@]}" -O2 c/alloc.c -o "$out/alloc" "${link[@]}"
+try_run 'a million messages without an allocation' "$out/alloc"
 grep -h 'messages each way' "$log"
 
 # ---- C, C++ and Rust, each with each, in two processes ----
 count=100000
-try 'compile peer.c' gcc "${flags_c[@]}" -O2 c/peer.c -o "$out/peer-c" "${link[@]}"
+try 'compile peer.c' "${c_compilers[0]}" "${flags_c[@]}" -O2 c/peer.c -o "$out/peer-c" "${link[@]}"
 try 'compile peer.cpp' "${cpp_compilers[-1]}" "${flags_cpp[@]}" -O2 cpp/peer.cpp -o "$out/peer-cpp" "${link[@]}"
 # peer KIND ROLE ...: each kind is a program and a path.
 peer() {
     local kind=$1
     shift
     case $kind in
-    c-call) exec "$out/peer-c" "$@" call ;;
-    c-inline) exec "$out/peer-c" "$@" inline ;;
-    cpp) exec "$out/peer-cpp" "$@" inline ;;
-    rust) exec "$target/debug/examples/peer" "$@" call ;;
+    c-call) exec "${runner[@]}" "$out/peer-c" "$@" call ;;
+    c-inline) exec "${runner[@]}" "$out/peer-c" "$@" inline ;;
+    cpp) exec "${runner[@]}" "$out/peer-cpp" "$@" inline ;;
+    rust) exec "${runner[@]}" "$target/debug/examples/peer" "$@" call ;;
     esac
 }
 kinds=(c-call c-inline cpp rust)
@@ -246,90 +264,93 @@ block cpp 2 >"$out/readme-topic.cpp"
     awk '$0 == "```cpp" { on = 1; next } /^```/ { on = 0 } on' ../../docs/guides/one-to-many.md | sed 's/^void /static void /'
     printf 'void guide() { (void)control; (void)collect; (void)hand_out; }\n'
 } >"$out/guide.cpp"
-try "compile the guide's C++" g++ "${flags_cpp[@]}" -fsyntax-only "$out/guide.cpp"
-try 'compile the README in C' gcc "${flags_c[@]}" "$out/readme.c" -o "$out/readme-c" "${link[@]}"
-try 'compile the README in C++' g++ "${flags_cpp[@]}" "$out/readme.cpp" -o "$out/readme-cpp" "${link[@]}"
-try "compile the README's topic in C" gcc "${flags_c[@]}" "$out/readme-topic.c" -o "$out/readme-topic-c" "${link[@]}"
-try "compile the README's topic in C++" g++ "${flags_cpp[@]}" "$out/readme-topic.cpp" -o "$out/readme-topic-cpp" "${link[@]}"
-try "compile the README's inbox in C" gcc "${flags_c[@]}" "$out/readme-inbox.c" -o "$out/readme-inbox-c" "${link[@]}"
-try "compile the README's select in C++" g++ "${flags_cpp[@]}" "$out/readme-select.cpp" -o "$out/readme-select-cpp" "${link[@]}"
-try "compile the README's calls in C" gcc "${flags_c[@]}" "$out/readme-rpc.c" -o "$out/readme-rpc-c" "${link[@]}"
-try "compile the README's calls in C++" g++ "${flags_cpp[@]}" "$out/readme-rpc.cpp" -o "$out/readme-rpc-cpp" "${link[@]}"
+try "compile the guide's C++" "${cpp_compilers[0]}" "${flags_cpp[@]}" -fsyntax-only "$out/guide.cpp"
+try 'compile the README in C' "${c_compilers[0]}" "${flags_c[@]}" "$out/readme.c" -o "$out/readme-c" "${link[@]}"
+try 'compile the README in C++' "${cpp_compilers[0]}" "${flags_cpp[@]}" "$out/readme.cpp" -o "$out/readme-cpp" "${link[@]}"
+try "compile the README's topic in C" "${c_compilers[0]}" "${flags_c[@]}" "$out/readme-topic.c" -o "$out/readme-topic-c" "${link[@]}"
+try "compile the README's topic in C++" "${cpp_compilers[0]}" "${flags_cpp[@]}" "$out/readme-topic.cpp" -o "$out/readme-topic-cpp" "${link[@]}"
+try "compile the README's inbox in C" "${c_compilers[0]}" "${flags_c[@]}" "$out/readme-inbox.c" -o "$out/readme-inbox-c" "${link[@]}"
+try "compile the README's select in C++" "${cpp_compilers[0]}" "${flags_cpp[@]}" "$out/readme-select.cpp" -o "$out/readme-select-cpp" "${link[@]}"
+try "compile the README's calls in C" "${c_compilers[0]}" "${flags_c[@]}" "$out/readme-rpc.c" -o "$out/readme-rpc-c" "${link[@]}"
+try "compile the README's calls in C++" "${cpp_compilers[0]}" "${flags_cpp[@]}" "$out/readme-rpc.cpp" -o "$out/readme-rpc-cpp" "${link[@]}"
 for program in readme-c readme-cpp; do
-    "$out/$program" 'hello from the README' >"$log" 2>&1
+    run 60 "$out/$program" 'hello from the README' >"$log" 2>&1
     a=$?
-    timeout 60 "$out/$program" >>"$log" 2>&1
+    run 60 "$out/$program" >>"$log" 2>&1
     b=$?
     [ $a = 0 ] && [ $b = 0 ] && grep -q '^hello from the README (type 1)$' "$log" && good || bad "$program, two processes"
 done
 
-timeout 60 "$out/readme-topic-c" >"$out/got" 2>"$log" &
+run 60 "$out/readme-topic-c" >"$out/got" 2>"$log" &
 receiver=$!
-timeout 60 "$out/readme-topic-c" 'hello to all' >>"$log" 2>&1
+run 60 "$out/readme-topic-c" 'hello to all' >>"$log" 2>&1
 a=$?
 wait $receiver
 b=$?
 cat "$out/got" >>"$log"
 [ $a = 0 ] && [ $b = 0 ] && grep -q '^1: hello to all (0 lost before it)$' "$out/got" && good || bad "the README's topic in C, two processes"
-timeout 60 "$out/readme-inbox-c" >"$out/got" 2>"$log" &
+run 60 "$out/readme-inbox-c" >"$out/got" 2>"$log" &
 receiver=$!
-timeout 60 "$out/readme-inbox-c" 'warm' >>"$log" 2>&1
+run 60 "$out/readme-inbox-c" 'warm' >>"$log" 2>&1
 a=$?
 wait $receiver
 b=$?
 cat "$out/got" >>"$log"
 [ $a = 0 ] && [ $b = 0 ] && [ "$(cat "$out/got")" = 'producer 1: warm' ] && good || bad "the README's inbox in C, two processes"
-timeout 60 "$out/readme-rpc-c" 2>"$log" &
+# Not by `run`, whose shell would be what is killed.
+timeout 60 "${runner[@]}" "$out/readme-rpc-c" 2>"$log" &
 server=$!
-timeout 60 "$out/readme-rpc-c" 'louder' >"$out/got" 2>>"$log"
+run 60 "$out/readme-rpc-c" 'louder' >"$out/got" 2>>"$log"
 a=$?
 kill $server
 wait $server 2>/dev/null
 cat "$out/got" >>"$log"
 [ $a = 0 ] && [ "$(cat "$out/got")" = 'LOUDER' ] && good || bad "the README's calls in C, two processes"
 rm -f "$RAMWAY_DIR"/text*
-timeout 60 "$out/readme-rpc-cpp" >"$log" 2>&1
+run 60 "$out/readme-rpc-cpp" >"$log" 2>&1
 [ $? = 0 ] && [ "$(cat "$log")" = "$(printf '42\n404: no weight\nopened\nsold')" ] && good || bad "the README's calls in C++"
-timeout 60 "$out/readme-select-cpp" >"$log" 2>&1
+run 60 "$out/readme-select-cpp" >"$log" 2>&1
 [ $? = 0 ] && [ "$(sort "$log")" = "$(printf 'a command\na picture')" ] && good || bad "the README's select in C++"
-"$out/readme-topic-cpp" >"$log" 2>&1
+run 60 "$out/readme-topic-cpp" >"$log" 2>&1
 [ $? = 0 ] && [ "$(head -1 "$log")" = 'newest: 3' ] && [ "$(sed -n '4p' "$log")" = '3: 3 (0 lost before it)' ] && good || bad "the README's topic in C++"
 
-# ---- installed, and used by pkg-config, find_package and FetchContent ----
-prefix=$out/prefix
-try 'install' "${MAKE:-make}" -C .. install PREFIX="$prefix" CARGO_TARGET_DIR="$target"
-if command -v pkg-config >/dev/null; then
-    export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
-    # shellcheck disable=SC2046
-    try 'pkg-config, shared' gcc -std=c11 consumer/consumer.c $(pkg-config --cflags --libs ramway) -o "$out/with-pc"
-    try 'pkg-config, shared, runs' env LD_LIBRARY_PATH="$prefix/lib" "$out/with-pc"
-    # shellcheck disable=SC2046
-    try 'pkg-config, static' gcc -std=c11 consumer/consumer.c $(pkg-config --cflags ramway) "$prefix/lib/libramway.a" \
-        $(pkg-config --libs-only-l --static ramway | sed 's/-lramway//') -o "$out/with-pc"
-    try 'pkg-config, static, runs' "$out/with-pc"
-    try 'pkg-config knows the version' test "$(pkg-config --modversion ramway)" = "$RAMWAY_VERSION"
-else
-    echo 'pkg-config is not there: not tested'
+if [ -z "$cross" ]; then
+    # ---- installed, and used by pkg-config, find_package and FetchContent ----
+    prefix=$out/prefix
+    try 'install' "${MAKE:-make}" -C .. install PREFIX="$prefix" CARGO_TARGET_DIR="$target"
+    if command -v pkg-config >/dev/null; then
+        export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+        # shellcheck disable=SC2046
+        try 'pkg-config, shared' "${c_compilers[0]}" -std=c11 consumer/consumer.c $(pkg-config --cflags --libs ramway) -o "$out/with-pc"
+        try 'pkg-config, shared, runs' env LD_LIBRARY_PATH="$prefix/lib" "$out/with-pc"
+        # shellcheck disable=SC2046
+        try 'pkg-config, static' "${c_compilers[0]}" -std=c11 consumer/consumer.c $(pkg-config --cflags ramway) "$prefix/lib/libramway.a" \
+            $(pkg-config --libs-only-l --static ramway | sed 's/-lramway//') -o "$out/with-pc"
+        try 'pkg-config, static, runs' "$out/with-pc"
+        try 'pkg-config knows the version' test "$(pkg-config --modversion ramway)" = "$RAMWAY_VERSION"
+    else
+        echo 'pkg-config is not there: not tested'
+    fi
+    if command -v cmake >/dev/null; then
+        try 'find_package' cmake -S consumer -B "$out/consumer-found" -DCMAKE_PREFIX_PATH="$prefix"
+        try 'find_package, build' cmake --build "$out/consumer-found"
+        try 'find_package, C runs' "$out/consumer-found/consumer_c"
+        try 'find_package, C++ runs' "$out/consumer-found/consumer_cpp"
+        try 'FetchContent' cmake -S consumer -B "$out/consumer-fetched" -DRAMWAY_SOURCE="$capi/.." \
+            -DRAMWAY_CARGO_TARGET_DIR="$target"
+        try 'FetchContent, build' cmake --build "$out/consumer-fetched"
+        try 'FetchContent, C runs' "$out/consumer-fetched/consumer_c"
+        try 'FetchContent, C++ runs' "$out/consumer-fetched/consumer_cpp"
+    else
+        echo 'cmake is not there: not tested'
+    fi
+    try 'uninstall' "${MAKE:-make}" -C .. uninstall PREFIX="$prefix"
+    find "$prefix" -type f -o -type l >"$log"
+    [ -s "$log" ] && bad 'uninstall leaves files' || good
+    try 'install with DESTDIR' "${MAKE:-make}" -C .. install PREFIX=/opt/ramway DESTDIR="$out/dest" CARGO_TARGET_DIR="$target"
+    try 'DESTDIR: files' test -f "$out/dest/opt/ramway/lib/libramway.so.$RAMWAY_VERSION" -a -f "$out/dest/opt/ramway/include/ramway.hpp"
+    try 'DESTDIR: not written into files' sh -c "! grep -rl '$out/dest' '$out/dest/opt/ramway/lib/pkgconfig' '$out/dest/opt/ramway/lib/cmake'"
 fi
-if command -v cmake >/dev/null; then
-    try 'find_package' cmake -S consumer -B "$out/consumer-found" -DCMAKE_PREFIX_PATH="$prefix"
-    try 'find_package, build' cmake --build "$out/consumer-found"
-    try 'find_package, C runs' "$out/consumer-found/consumer_c"
-    try 'find_package, C++ runs' "$out/consumer-found/consumer_cpp"
-    try 'FetchContent' cmake -S consumer -B "$out/consumer-fetched" -DRAMWAY_SOURCE="$capi/.." \
-        -DRAMWAY_CARGO_TARGET_DIR="$target"
-    try 'FetchContent, build' cmake --build "$out/consumer-fetched"
-    try 'FetchContent, C runs' "$out/consumer-fetched/consumer_c"
-    try 'FetchContent, C++ runs' "$out/consumer-fetched/consumer_cpp"
-else
-    echo 'cmake is not there: not tested'
-fi
-try 'uninstall' "${MAKE:-make}" -C .. uninstall PREFIX="$prefix"
-find "$prefix" -type f -o -type l >"$log"
-[ -s "$log" ] && bad 'uninstall leaves files' || good
-try 'install with DESTDIR' "${MAKE:-make}" -C .. install PREFIX=/opt/ramway DESTDIR="$out/dest" CARGO_TARGET_DIR="$target"
-try 'DESTDIR: files' test -f "$out/dest/opt/ramway/lib/libramway.so.$RAMWAY_VERSION" -a -f "$out/dest/opt/ramway/include/ramway.hpp"
-try 'DESTDIR: not written into files' sh -c "! grep -rl '$out/dest' '$out/dest/opt/ramway/lib/pkgconfig' '$out/dest/opt/ramway/lib/cmake'"
 
 ls -A "$RAMWAY_DIR" >"$log"
 [ -s "$log" ] && bad 'nothing is left behind' || good

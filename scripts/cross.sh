@@ -1,0 +1,175 @@
+#!/bin/sh
+# The suites for other targets: `make test-musl`, `make test-arm64` and `make test-pages`. What is of another processor runs under
+# qemu's user emulation, and a program that a test starts is started through the same emulator, whose words RAMWAY_TEST_RUNNER
+# holds. Tests that the emulator cannot run are those of scripts/emulator.txt: each is named with its reason and counted as
+# skipped. The last line counts.
+#
+#   sh scripts/cross.sh TRIPLE...
+#   SUITES="rust c go"     which; all that there are for the target are the default
+#   ARGS="--test ring"     to `cargo test`
+#   PAGE_SIZE=65536        the size of a page that the emulator tells
+#   TEST_THREADS=2         tests of one program at a time, in Rust
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. scripts/lib.sh
+. scripts/musl.sh
+
+suites=${SUITES:-rust c go agents container orderings}
+passed=0 failed=0 skipped=0
+export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only
+case $target in /*) whole=$target ;; *) whole=$PWD/$target ;; esac
+RAMWAY_DIR=$(mktemp -d /dev/shm/ramway-cross.XXXXXX) || exit 1
+export RAMWAY_DIR
+trap 'rm -rf "$RAMWAY_DIR"' EXIT
+trap 'exit 130' INT TERM
+
+wanted() { case " $suites " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+
+# What this machine lacks: with CI=true a failure.
+lacks() { # SUITE WHAT
+    if [ "${CI:-}" = true ]; then failed=$((failed + 1)); bad "$1: not run, $2"; else skipped=$((skipped + 1)); note "$1: not run, $2"; fi
+}
+
+# A suite that fails and counts no failure has one: its build.
+result() { # RC PASSED FAILED SKIPPED
+    if [ "$1" -ne 0 ] && [ "$3" -eq 0 ]; then set -- "$1" "$2" 1 "$4"; fi
+    if [ "$1" -eq 0 ] && [ "$2" -eq 0 ]; then set -- 1 0 1 "$4"; fi
+    passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+    if [ "$1" -eq 0 ]; then ok "$2 passed, $3 failed, $4 skipped"; else bad "$2 passed, $3 failed, $4 skipped"; show_log; fi
+}
+
+# The tests of a suite that an emulator cannot run, one a line: "TEST REASON...". `page` are those that only other pages forbid.
+not_emulated() { # SUITE
+    [ -n "${RAMWAY_TEST_RUNNER:-}" ] || return 0
+    sed -n "s/^$1  *//p" scripts/emulator.txt
+    [ -z "${PAGE_SIZE:-}" ] || sed -n "s/^$1-pages  *//p" scripts/emulator.txt
+}
+name_skipped() { not_emulated "$1" | while read -r test reason; do note "skipped: $test: $reason"; done; }
+
+# Sets the C compilers of a target, the linker of Rust's, and RAMWAY_TEST_RUNNER.
+tools() { # TRIPLE
+    cc='' cxx='' libraries='' processor=${1%%-*}
+    variable=CARGO_TARGET_$(printf '%s' "$1" | tr 'a-z-' 'A-Z_')
+    case $1 in
+    *-linux-gnu)
+        cc=$processor-linux-gnu-gcc cxx=$processor-linux-gnu-g++
+        needed="$cc:gcc-$processor-linux-gnu $cxx:g++-$processor-linux-gnu" install_missing
+        export "${variable}_LINKER=$cc"
+        # What programs load lies beside their compiler.
+        [ "$processor" = "$(uname -m)" ] || libraries="-L /usr/$processor-linux-gnu"
+        ;;
+    *-linux-musl)
+        own_linker "$1"
+        zig_compilers "$1"
+        ;;
+    esac
+    unset RAMWAY_TEST_RUNNER
+    if [ "$processor" = "$(uname -m)" ] && [ -z "${PAGE_SIZE:-}" ]; then return 0; fi
+    needed="qemu-$processor-static:qemu-user-static" install_missing
+    have "qemu-$processor-static" || { bad "qemu-$processor-static is not there (Debian: qemu-user-static)"; return 1; }
+    export RAMWAY_TEST_RUNNER="qemu-$processor-static${PAGE_SIZE:+ -p $PAGE_SIZE}${libraries:+ $libraries}"
+    export "${variable}_RUNNER=$RAMWAY_TEST_RUNNER"
+    # An emulator needs ten times as long for what is not optimised.
+    export CARGO_PROFILE_DEV_OPT_LEVEL=1
+}
+
+# zig's compilers have musl and a C++ library for every processor with them. From PyPI, where it is not installed. Each is a command
+# of one word.
+zig_compilers() { # TRIPLE
+    zig=zig
+    if ! have zig; then
+        python=$whole/zig/venv/bin/python
+        [ -x "$python" ] || python3 -m venv "$whole/zig/venv" || return 0
+        "$python" -c 'import ziglang' 2>/dev/null || run_logged "zig" "$python" -m pip install -q ziglang || return 0
+        zig="$python -m ziglang"
+    fi
+    mkdir -p "$whole/zig"
+    for kind in cc c++; do
+        printf '#!/bin/sh\nexec %s %s -target %s-linux-musl "$@"\n' "$zig" "$kind" "${1%%-*}" >"$whole/zig/$1-$kind"
+        chmod 755 "$whole/zig/$1-$kind"
+    done
+    cc=$whole/zig/$1-cc cxx=$whole/zig/$1-c++
+}
+
+# tokio-uring does not compile for musl, and no emulator has io_uring: not `--all-features`.
+rust_suite() { # TRIPLE
+    say "rust, $1"
+    name_skipped rust
+    # shellcheck disable=SC2046,SC2086
+    run_logged "rust-$1" limited cargo test $locked --no-fail-fast --target "$1" \
+        -p ramway -p ramway-pool -p ramway-cli -p ramway-format --features ramway/tokio,ramway/tower,ramway/serde --lib --bins --tests \
+        ${ARGS:-} -- ${TEST_THREADS:+--test-threads "$TEST_THREADS"} --exact $(not_emulated rust | awk '{ print "--skip", $1 }')
+    rc=$?
+    # What --skip left out is "filtered out".
+    left=$(sed -n 's/^test result: .* \([0-9]*\) filtered out.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+    # shellcheck disable=SC2046
+    set -- $(awk -f scripts/count.awk "$log")
+    result $rc "$1" "$2" $(($3 + left))
+}
+
+c_suite() { # TRIPLE
+    say "c and c++, $1"
+    if [ -z "$cc" ]; then lacks "c and c++" "zig cannot be had from PyPI"; return 0; fi
+    run_logged "c-$1" limited "$MAKE_COMMAND" --no-print-directory -C capi test-cross TRIPLE="$1" CC="$cc" CXX="$cxx"
+    rc=$?
+    # shellcheck disable=SC2046
+    result $rc $(counted)
+}
+
+go_suite() { # TRIPLE
+    say "go, $1"
+    if ! have go; then lacks go "go is not there"; return 0; fi
+    name_skipped go
+    RAMWAY_TEST_SKIP=$(not_emulated go | awk '{ printf "%s^%s$", n++ ? "|" : "", $1 }')
+    export RAMWAY_TEST_SKIP
+    run_logged "go-$1" limited "$MAKE_COMMAND" --no-print-directory -C bindings/go test-arm64
+    rc=$?
+    # shellcheck disable=SC2046
+    set -- $rc $(counted)
+    result "$1" "$2" "$3" $(($4 + $(not_emulated go | wc -l)))
+}
+
+container_suite() { # TRIPLE
+    sh scripts/dist.sh "$1" || { failed=$((failed + 1)); return 0; }
+    say "containers with nothing but the command, $1"
+    run_logged "container-$1" sh cli/tests/container.sh "$target/$1/dist/ramway"
+    rc=$?
+    # shellcheck disable=SC2046
+    result $rc $(counted)
+}
+
+orderings_suite() { # TRIPLE
+    say "orderings in the machine code, $1"
+    run_logged "orderings-$1" sh scripts/orderings.sh
+    rc=$?
+    # shellcheck disable=SC2046
+    result $rc $(counted)
+}
+
+# On a machine of that processor they are what `make test` runs.
+agents_suite() { # TRIPLE
+    run_logged "agents-$1" sh scripts/arm64-agents.sh
+    rc=$?
+    sed -n '/^==>/,$p' "$log"
+    # shellcheck disable=SC2046
+    result $rc $(counted)
+}
+
+need_cargo || exit 1
+for triple; do
+    say "tools for $triple"
+    if add_target "$triple" && tools "$triple"; then ok "${RAMWAY_TEST_RUNNER:-}"; else failed=$((failed + 1)); continue; fi
+    if wanted rust; then rust_suite "$triple"; fi
+    if wanted c; then c_suite "$triple"; fi
+    case $triple in
+    *-musl) if wanted container && [ -z "${RAMWAY_TEST_RUNNER:-}" ]; then container_suite "$triple"; fi ;;
+    *)
+        if wanted orderings; then orderings_suite "$triple"; fi
+        if wanted go; then go_suite "$triple"; fi
+        if wanted agents && [ -n "${RAMWAY_TEST_RUNNER:-}" ]; then agents_suite "$triple"; fi
+        ;;
+    esac
+done
+
+printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
