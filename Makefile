@@ -8,7 +8,7 @@ OUT ?=
 ONLY ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BENCH_PAGE := $(or $(OUT),$(TARGET)/bench-page)
-export MAKE SKIP_LINT QUICK PICTURES
+export MAKE SKIP_LINT QUICK PICTURES MACHINES
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check facts conformance lint doc bench bench-peers loom miri tsan fuzz kills build install clean
@@ -86,8 +86,15 @@ test-macos: need-cargo ## on macOS: compiles what exists there, and runs its tes
 	@sh scripts/macos.sh
 .PHONY: test-oldest test-macos
 
-packages: need-cargo ## every language's archive, installed into an empty place and tried there (ONLY="crates go"; QUICK=1: this machine only)
+packages: need-cargo ## every archive (languages, C, command, Debian), installed into an empty place and tried (ONLY="crates go"; QUICK=1: this machine only)
 	@sh scripts/packages.sh $(ONLY)
+
+reproducible: need-cargo ## makes the archives twice, in two folders, and compares their bytes (ONLY="crates go")
+	@sh scripts/reproducible.sh $(ONLY)
+
+semver: need-cargo ## whether the version says what changed in the crates' API since the last release (cargo-semver-checks)
+	@sh scripts/semver.sh $(SINCE)
+.PHONY: reproducible semver
 
 site: need-cargo ## the site: the book, the API references of the languages whose tools are here, the benchmark's page (bench-page)
 	@sh scripts/site.sh
@@ -118,10 +125,15 @@ bridge: need-cargo ## the program `ramway-bridge`, in release, in bridge/target 
 	@$(MAKE) --no-print-directory -C bridge build
 .PHONY: bridge
 
-install: build ## command, C library and headers below PREFIX (DESTDIR is honoured)
+manual: build ## manual pages and completions of the command, in target/share (`make install` puts them below PREFIX)
+	@sh scripts/share.sh '$(TARGET)/release/ramway' '$(TARGET)/share'
+.PHONY: manual
+
+install: build ## command with manual pages and completions, C library and headers below PREFIX (DESTDIR is honoured)
 	@echo '==> installing below $(DESTDIR)$(PREFIX)'
 	@install -d '$(DESTDIR)$(PREFIX)/bin'
 	@install -m 755 '$(TARGET)/release/ramway' '$(DESTDIR)$(PREFIX)/bin/ramway'
+	@sh scripts/share.sh '$(TARGET)/release/ramway' '$(DESTDIR)$(PREFIX)/share'
 	@$(MAKE) --no-print-directory -C capi install PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)'
 
 install-bench: build-bench ## `ramway-bench` below PREFIX (DESTDIR is honoured), for `ramway bench`

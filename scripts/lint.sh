@@ -57,7 +57,7 @@ for other in aarch64-unknown-linux-gnu aarch64-apple-darwin; do
 done
 if have shellcheck; then
     # SC1007: several variables are emptied in one line. SC2048: the words of a list are meant to be split.
-    step "shellcheck" shellcheck -x -S warning -e SC1007,SC2048 scripts/*.sh
+    step "shellcheck" shellcheck -x -S warning -e SC1007,SC2048 scripts/*.sh scripts/packages/*.sh
 else
     # It looks at what only we run: not worth a failure.
     note "the scripts are not checked: there is no shellcheck here"

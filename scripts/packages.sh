@@ -1,11 +1,13 @@
 #!/bin/sh
-# `make packages`: the archive of every language, as its registry gets it, into target/packages; each is then installed from there
-# into an empty folder, where the first program of that language's page is run. Ends with a line that counts them.
+# `make packages`: the archives, as registries and users get them, into target/packages; each is then installed from there into an
+# empty folder, where the first program of its page is run. Ends with a line that counts them.
 #
-#   sh scripts/packages.sh [crates|python|node|go|java|csharp]...     all of them, without a name
+#   sh scripts/packages.sh [NAME]...     all of them, without a name; what each does is in scripts/packages/NAME.sh
 #
-#   QUICK=1    Python's and JavaScript's native modules for this machine only and not optimised, not for every Linux since glibc 2.17
-#   CI=true    a toolchain that is missing is a failure
+#   QUICK=1     for this machine only, and Python's and JavaScript's native modules not optimised
+#   MACHINES    the processors to build for (default: "x86_64 aarch64")
+#   PACK_ONLY   the archives are made, and not tried
+#   CI=true     a toolchain that is missing is a failure
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . scripts/lib.sh
@@ -14,8 +16,16 @@ need_cargo || exit 1
 if [ -n "${QUICK:-}" ]; then export PROFILE=dev; fi
 mkdir -p "$target/packages" || exit 1
 packages=$(cd "$target/packages" && pwd)
-build=${packages%/packages}/packages-build
-version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+target=${packages%/packages}
+build=$target/packages-build
+mkdir -p "$build" || exit 1
+version=$(sh scripts/version.sh)
+here=$(uname -m)
+# shellcheck disable=SC2034
+if [ -n "${QUICK:-}" ]; then machines=$here; else machines=${MACHINES:-x86_64 aarch64}; fi
+# The time of what is in an archive: the commit's, wherever and whenever it is built.
+epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH="$epoch"
 tmp=$(mktemp -d) || exit 1
 for base in /dev/shm "$tmp"; do
     if [ -d "$base" ] && [ -w "$base" ]; then break; fi
@@ -26,12 +36,19 @@ export RAMWAY_DIR
 trap 'chmod -R u+w "$tmp"; rm -rf "$tmp" "$RAMWAY_DIR"' EXIT
 trap 'exit 130' INT TERM
 
+# No folder of this machine is in what is compiled, so that it is the same bytes wherever that was.
+RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$PWD=/ramway --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+if [ -z "${QUICK:-}" ]; then export RUSTFLAGS; fi
+
 passed=0 failed=0 skipped=0
 step() { # NAME COMMAND...
     name=$1
     shift
     say "$name"
     if run_logged "packages $name" "$@"; then passed=$((passed + 1)); ok ""; else failed=$((failed + 1)); bad ""; show_log; return 1; fi
+}
+try() { # NAME COMMAND...
+    [ -n "${PACK_ONLY:-}" ] || step "$@"
 }
 absent() { # NAME WHAT
     if [ "${CI:-}" = true ]; then failed=$((failed + 1)); else skipped=$((skipped + 1)); fi
@@ -55,125 +72,25 @@ both() { # EXPECTED PRODUCER CONSUMER (commands)
     wait "$consumer" && grep -q -e "$1" "$tmp/consumed" || { cat "$tmp/consumed"; return 1; }
 }
 
-# Crates, in the order in which they are published: each may ask for those before it.
-published="ramway-pool ramway ramway-agents ramway-cli ramway-bench"
-pack_crates() {
-    set --
-    for crate in $published; do set -- "$@" -p "$crate"; done
-    # Its own check of each crate is a release build of all: what follows builds what is in the archive, too.
-    cargo package --locked --allow-dirty --no-verify "$@" && for crate in $published; do
-        cp "$target/package/$crate-$version.crate" "$packages" || return 1
-    done
-}
-try_crates() {
-    mkdir -p "$tmp/crates/src" && for crate in $published; do tar -xzf "$packages/$crate-$version.crate" -C "$tmp" || return 1; done
-    block docs/start/rust.md rust >"$tmp/crates/src/main.rs"
-    {
-        printf '[package]\nname = "first"\nversion = "0.0.0"\nedition = "2024"\n[dependencies]\nramway = "%s"\n' "$version"
-        printf '[workspace]\n[patch.crates-io]\n'
-        for crate in $published; do printf '%s = { path = "%s" }\n' "$crate" "$tmp/$crate-$version"; done
-    } >"$tmp/crates/Cargo.toml"
-    # The lock file of the repository: nothing newer is fetched than what the tests have seen.
-    cp Cargo.lock "$tmp/crates" && (cd "$tmp/crates" && CARGO_TARGET_DIR="$build" cargo run --quiet >"$tmp/said") &&
-        printf 'message %d\n' 1 2 3 | cmp - "$tmp/said"
-}
-crates() { step "crates: $published" pack_crates && step "crates: the first program" try_crates; }
-
-pack_python() {
-    "$MAKE_COMMAND" --no-print-directory -C bindings/python "$1" && cp bindings/python/dist/* "$packages"
-}
-try_python() {
-    "$python" -m venv "$tmp/python" && "$tmp/python/bin/pip" install -q --disable-pip-version-check --find-links "$packages" "ramway==$version" &&
-        block bindings/python/README.md python '# producer.py' >"$tmp/producer.py" &&
-        block bindings/python/README.md python '# consumer.py' >"$tmp/consumer.py" &&
-        both '1 7 b.any buffer' "timeout 60 $tmp/python/bin/python -I $tmp/producer.py" "timeout 60 $tmp/python/bin/python -I $tmp/consumer.py"
-}
-python() {
-    python=$(sh bindings/python/pythons.sh --with-pip 2>/dev/null | tail -n 1 | cut -d ' ' -f 2)
-    if [ -z "$python" ]; then absent "python" "no CPython 3.11 or later was found"; return; fi
-    if [ -n "${QUICK:-}" ]; then how=build; else how=dist; fi
-    step "python: wheel" pack_python $how && step "python: the first ring" try_python
+# A tar archive of files, below a folder of its own: the same bytes whoever makes it.
+archive() { # FILE FOLDER FROM NAME...
+    file=$1 folder=$2 from=$3
+    shift 3
+    tar -C "$from" --sort=name --owner=0 --group=0 --numeric-owner --mode=go=u-w --mtime="@$epoch" --format=gnu --exclude-vcs \
+        --transform="flags=rSh;s|^\./||;s|^|$folder/|;s|/\.\$||" -cf - "$@" | gzip -n -9 >"$file"
 }
 
-pack_node() {
-    "$MAKE_COMMAND" --no-print-directory -C bindings/node "$1" && cp bindings/node/dist-npm/*.tgz "$packages"
-}
-try_node() {
-    mkdir -p "$tmp/node" && (cd "$tmp/node" && npm init -y >/dev/null && npm install --offline --no-audit --no-fund "$packages"/ramway*.tgz) &&
-        block bindings/node/README.md js '// producer.mjs' >"$tmp/node/producer.mjs" &&
-        block bindings/node/README.md js '// consumer.mjs' >"$tmp/node/consumer.mjs" &&
-        both '1 7n* *any text' "timeout 60 node $tmp/node/producer.mjs" "timeout 60 node $tmp/node/consumer.mjs"
-}
-node() {
-    if ! have npm; then absent "node" "npm is not on the PATH"; return; fi
-    if [ -n "${QUICK:-}" ]; then how=pack; else how=dist; fi
-    step "node: npm packages" pack_node $how && step "node: the first ring" try_node
-}
-
-# What a proxy of modules serves: the archive has the files that Git tracks, below the module's name and version.
-module=github.com/ramway/ramway/bindings/go
-pack_go() {
-    rm -rf "$packages/go" && mkdir -p "$packages/go/$module/@v" &&
-        python3 - "$module" "v$version" "$packages" <<'END'
-import json, subprocess, sys, zipfile
-from pathlib import Path
-
-module, version, packages = sys.argv[1:]
-served = Path(packages, "go", module, "@v")
-source = Path("bindings/go")
-# A vendored folder or another module below it belongs to no archive.
-names = subprocess.run(["git", "ls-files", "-z", source], check=True, capture_output=True, text=True).stdout.split("\0")
-with zipfile.ZipFile(served / f"{version}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-    for name in sorted(filter(None, names)):
-        entry = zipfile.ZipInfo(f"{module}@{version}/{Path(name).relative_to(source)}")
-        entry.compress_type = zipfile.ZIP_DEFLATED
-        archive.writestr(entry, Path(name).read_bytes())
-(served / f"{version}.mod").write_bytes((source / "go.mod").read_bytes())
-(served / f"{version}.info").write_text(json.dumps({"Version": version}))
-(served / "list").write_text(version + "\n")
-END
-    cp "$packages/go/$module/@v/v$version.zip" "$packages/ramway-go-$version.zip"
-}
-try_go() (
-    mkdir -p "$tmp/go" && block bindings/go/README.md go >"$tmp/go/main.go" && cd "$tmp/go" &&
-        GOPROXY="file://$packages/go,$(command go env GOPROXY)" GONOSUMDB="github.com/ramway/*" GOMODCACHE="$tmp/modules" GOFLAGS=-mod=mod &&
-        export GOPROXY GONOSUMDB GOMODCACHE GOFLAGS &&
-        command go mod init hello && command go get "$module@v$version" && command go build -o hello . &&
-        both 'message 2' 'timeout 60 ./hello send' 'timeout 60 ./hello receive'
-)
-go() {
-    if ! have go; then absent "go" "go is not on the PATH"; return; fi
-    step "go: module" pack_go && step "go: the first program" try_go
-}
-
-pack_java() {
-    "$MAKE_COMMAND" --no-print-directory -C bindings/java dist && cp "$target"/java/dist/* "$packages"
-}
-# The jar alone. A Maven project with the dependency of the page is one of its own tests: `make -C bindings/java test`.
-try_java() {
-    for program in Producer Consumer; do
-        block bindings/java/README.md java "// $program.java" >"$tmp/$program.java"
-    done
-    flags="--enable-native-access=ALL-UNNAMED -cp $packages/ramway-$version.jar"
-    both 'type 1, tag 7: hello' "timeout 60 $JAVA_HOME/bin/java $flags $tmp/Producer.java" "timeout 60 $JAVA_HOME/bin/java $flags $tmp/Consumer.java"
-}
-java() {
-    if ! JAVA_HOME=$(sh scripts/jdk.sh 2>/dev/null) || ! have mvn; then absent "java" "a JDK of version 22 or later, or mvn, is missing"; return; fi
-    export JAVA_HOME
-    step "java: jars" pack_java && step "java: the first ring" try_java
-}
-
-# That it is installed as README.md says, and used, is one of its own tests: `make -C bindings/csharp test`.
-pack_csharp() {
-    "$MAKE_COMMAND" --no-print-directory -C bindings/csharp pack && cp "$target/csharp/package"/*"$version"*nupkg "$packages"
-}
-csharp() { step "c#: NuGet package" pack_csharp; }
-
-[ "$#" -gt 0 ] || set -- crates python node go java csharp
+for language in crates python node go jvm csharp zig c program debian; do
+    # shellcheck source=/dev/null
+    . "scripts/packages/$language.sh"
+done
+all="crates python node go java kotlin csharp zig c program debian"
+# shellcheck disable=SC2086
+[ "$#" -gt 0 ] || set -- $all
 for language; do
-    case $language in
-    crates | python | node | go | java | csharp) $language ;;
-    *) echo "packages.sh: crates, python, node, go, java or csharp, not '$language'" >&2; exit 2 ;;
+    case " $all " in
+    *" $language "*) "package_$language" ;;
+    *) echo "packages.sh: one of $all, not '$language'" >&2; exit 2 ;;
     esac
 done
 printf 'archives: %s\n%d passed, %d failed, %d skipped\n' "$packages" "$passed" "$failed" "$skipped"

@@ -25,6 +25,9 @@ REFERENCES = {
     "python": ("ramway.html", "Python"),
     "javascript": ("index.html", "JavaScript and TypeScript"),
     "java": ("index.html", "Java"),
+    "kotlin": ("index.html", "Kotlin"),
+    "go": ("index.html", "Go"),
+    "csharp": ("index.html", "C#"),
 }
 
 

@@ -10,9 +10,10 @@ cd "$(dirname "$0")/.." || exit 1
 . scripts/lib.sh
 
 mkdir -p "$target/site-pages" "$target/tools" || exit 1
+target=$(cd "$target" && pwd)
 tools=$(cd "$target/tools" && pwd)
 made=$(cd "$target/site-pages" && pwd)
-site=$(cd "$target" && pwd)/site
+site=$target/site
 references= failures=0
 
 step() { # NAME COMMAND...
@@ -36,6 +37,22 @@ from_pip() { # COMMAND PACKAGE
 rust_reference() {
     RUSTDOCFLAGS='-D warnings' cargo doc --quiet --no-deps --all-features -p ramway -p ramway-pool && rm -rf "$made/api/rust" &&
         mkdir -p "$made/api" && cp -R "$target/doc" "$made/api/rust"
+}
+# Nothing is run of what only gives its documentation: it is not optimised.
+export PROFILE=dev
+kotlin_reference() {
+    JAVA_HOME=$(sh scripts/jdk.sh) && export JAVA_HOME && "$MAKE_COMMAND" --no-print-directory -C bindings/java install &&
+        mvn -q -B -f bindings/kotlin/pom.xml -Dramway.build="$target/kotlin" dokka:dokka && rm -rf "$made/api/kotlin" &&
+        mkdir -p "$made/api" && cp -R "$target/kotlin/dokka" "$made/api/kotlin"
+}
+# From the compiler's list of comments, and from what go doc says: neither wants a program that could not be had everywhere.
+csharp_reference() {
+    "$MAKE_COMMAND" --no-print-directory -C bindings/csharp build && mkdir -p "$made/api/csharp" &&
+        python3 scripts/reference.py csharp "$(find "$target/csharp/bin/Ramway" -name Ramway.xml | sort | tail -n 1)" bindings/csharp/src >"$made/api/csharp/index.html"
+}
+go_reference() {
+    mkdir -p "$made/api/go" && (cd bindings/go && for package in $(go list ./... | grep -v /internal); do go doc -all "$package"; done) >"$made/go.txt" &&
+        python3 scripts/reference.py text "Ramway for Go" "$made/go.txt" >"$made/api/go/index.html"
 }
 java_reference() {
     "$MAKE_COMMAND" --no-print-directory -C bindings/java javadoc && rm -rf "$made/api/java" && mkdir -p "$made/api" &&
@@ -72,7 +89,14 @@ if [ "${1:-all}" != book ]; then
     elif step "package of JavaScript" "$MAKE_COMMAND" --no-print-directory -C bindings/node build &&
         step "reference of JavaScript" javascript_reference; then references="$references javascript"; fi
     if ! sh scripts/jdk.sh >/dev/null 2>&1 || ! have mvn; then absent "reference of Java" "a JDK of version 22 or later, or mvn, is missing"
-    elif step "reference of Java" java_reference; then references="$references java"; fi
+    else
+        if step "reference of Java" java_reference; then references="$references java"; fi
+        if step "reference of Kotlin" kotlin_reference; then references="$references kotlin"; fi
+    fi
+    if ! have go; then absent "reference of Go" "go is not on the PATH"
+    elif step "reference of Go" go_reference; then references="$references go"; fi
+    if ! sh bindings/csharp/toolchain.sh >/dev/null 2>&1; then absent "reference of C#" "there is no .NET SDK"
+    elif step "reference of C#" csharp_reference; then references="$references csharp"; fi
 fi
 if [ -f "$target/bench-page/index.html" ]; then references="$references bench"; fi
 

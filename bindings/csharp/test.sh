@@ -126,7 +126,8 @@ installation() {
 }
 
 pack() {
-    build && step 'package' sh dotnet.sh pack src/Ramway.csproj -c Release -p:RamwayBuild="$build" -o "${build}package" &&
+    step 'toolchain' sh toolchain.sh &&
+        step 'package' sh dotnet.sh pack src/Ramway.csproj -c Release -p:RamwayBuild="$build" -p:RamwayCommit="$(git rev-parse HEAD)" -o "${build}package" &&
         ls "${build}package"
 }
 

@@ -170,9 +170,10 @@ refused() {
     grep -q 'start it with --enable-native-access=dev.ramway' "$tmp/denied"
 }
 
+# A Maven repository with what goes to Central; the signatures are made by whoever publishes it.
 dist() {
-    fetch maven -DskipTests package javadoc:jar && mkdir -p "$build/dist" && cp "$build"/ramway-*.jar "$build/dist" &&
-        cp pom.xml "$build/dist/$(basename "$(jar)" .jar).pom" && ls "$build"/dist/*
+    rm -rf "$build/dist" && fetch maven -Prelease -Dgpg.skip -DskipTests -DaltDeploymentRepository="dist::file://$build/dist" deploy &&
+        find "$build/dist" -name "ramway-*.*"
 }
 
 if ! JAVA_HOME=$(sh "$root/scripts/jdk.sh" 2>"$tmp/why"); then

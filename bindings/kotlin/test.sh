@@ -21,7 +21,12 @@ mvn -q -B -f ../java/pom.xml -Dmaven.test.skip=true -Dramway.build="$target/java
 
 case ${1:-test} in
 build) $maven -Dmaven.test.skip=true install ;;
-dist) $maven -Dmaven.test.skip=true package && ls "$built"/*.jar ;;
+dist)
+    # A Maven repository with what goes to Central; the signatures are made by whoever publishes it.
+    rm -rf "$built/dist"
+    $maven -Prelease -Dgpg.skip -Dmaven.test.skip=true -DaltDeploymentRepository="dist::file://$built/dist" deploy &&
+        find "$built/dist" -name 'ramway-*.*'
+    ;;
 test)
     for shared in /dev/shm "${TMPDIR:-/tmp}"; do
         if [ -d "$shared" ] && [ -w "$shared" ]; then break; fi

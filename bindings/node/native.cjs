@@ -2,27 +2,22 @@
 // chooses at installation (`optionalDependencies`). Nothing is built, downloaded or started.
 'use strict';
 
-// Every `require` is written out, so that bundlers and single-file compilers see which files there may be.
+// Every `require` is written out, so that bundlers and single-file compilers see which files there may be. Of Linux there are two:
+// for the GNU C library and for musl; npm installs that of the system, and the other would not load.
 const candidates = {
   'linux-x64': [
-    '@ramway/node-linux-x64-gnu',
-    () => require('./ramway.linux-x64-gnu.node'),
-    () => require('@ramway/node-linux-x64-gnu'),
+    ['@ramway/node-linux-x64-gnu', () => require('./ramway.linux-x64-gnu.node'), () => require('@ramway/node-linux-x64-gnu')],
+    ['@ramway/node-linux-x64-musl', () => require('./ramway.linux-x64-musl.node'), () => require('@ramway/node-linux-x64-musl')],
   ],
   'linux-arm64': [
-    '@ramway/node-linux-arm64-gnu',
-    () => require('./ramway.linux-arm64-gnu.node'),
-    () => require('@ramway/node-linux-arm64-gnu'),
+    ['@ramway/node-linux-arm64-gnu', () => require('./ramway.linux-arm64-gnu.node'), () => require('@ramway/node-linux-arm64-gnu')],
+    ['@ramway/node-linux-arm64-musl', () => require('./ramway.linux-arm64-musl.node'), () => require('@ramway/node-linux-arm64-musl')],
   ],
   'darwin-x64': [
-    '@ramway/node-darwin-x64',
-    () => require('./ramway.darwin-x64.node'),
-    () => require('@ramway/node-darwin-x64'),
+    ['@ramway/node-darwin-x64', () => require('./ramway.darwin-x64.node'), () => require('@ramway/node-darwin-x64')],
   ],
   'darwin-arm64': [
-    '@ramway/node-darwin-arm64',
-    () => require('./ramway.darwin-arm64.node'),
-    () => require('@ramway/node-darwin-arm64'),
+    ['@ramway/node-darwin-arm64', () => require('./ramway.darwin-arm64.node'), () => require('@ramway/node-darwin-arm64')],
   ],
 };
 
@@ -31,21 +26,24 @@ function load() {
   if (!Object.hasOwn(candidates, platform)) {
     throw unsupported(`ramway has no native module for ${platform}: it runs on ${Object.keys(candidates).join(', ')}`);
   }
-  const [name, ...places] = candidates[platform];
-  for (const open of places) {
-    try {
-      return checked(name, open());
-    } catch (error) {
-      // One that is there and does not load says more than one that is not there.
-      if (!isAbsent(error)) {
-        throw unsupported(`the native module of ramway, ${name}, does not load here: ${error.message}`, error);
+  let failure;
+  for (const [name, ...places] of candidates[platform]) {
+    for (const open of places) {
+      try {
+        return checked(name, open());
+      } catch (error) {
+        // One that is there and does not load says more than one that is not there.
+        if (!isAbsent(error)) {
+          failure ??= unsupported(`the native module of ramway, ${name}, does not load here: ${error.message}`, error);
+        }
       }
     }
   }
+  if (failure) throw failure;
+  const names = candidates[platform].map(([name]) => name);
   throw unsupported(
-    `the native module of ramway is not installed: the package ${name} comes with "ramway" as an optional dependency. ` +
-      'Install on the platform that runs the program, and without --omit=optional. Linux needs the GNU C library: ' +
-      'there is none for musl (Alpine)',
+    `the native module of ramway is not installed: the package ${names.join(' or ')} comes with "ramway" as an optional ` +
+      'dependency. Install on the platform that runs the program, and without --omit=optional',
   );
 }
 

@@ -5,6 +5,7 @@
 #   RUNTIMES   of node, bun and deno, those to use
 #   ARGS       names of test files
 #   PROFILE    cargo's profile of the native module (release)
+#   MACHINES   of dist: the processors to build for (x86_64 aarch64)
 #
 # npm's packages are those of package-lock.json, and none of them runs a script at installation.
 set -u
@@ -118,20 +119,24 @@ new_enough() {
     node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' 2>/dev/null
 }
 
-# What is uploaded: the package, and those of the platforms that this machine can build for. zig's linker knows the older
-# C libraries.
+# What is uploaded: the package, and those of the platforms: for glibc and for musl. zig's linker knows the older C libraries.
 dist() {
-    zig=$target/node-zig
+    zig=$target/zigbuild
     if [ ! -x "$zig/bin/cargo-zigbuild" ]; then
         python3 -m venv "$zig" && fetch "$zig/bin/pip" install -q ziglang cargo-zigbuild || return 1
     fi
     mkdir "$tmp/portable"
-    for machine in x86_64:x64 aarch64:arm64; do
-        triple=${machine%:*}-unknown-linux-gnu
-        if [ ! -d "$(rustc --print target-libdir --target "$triple")" ] && ! rustup target add "$triple"; then continue; fi
-        PATH=$zig/bin:$PATH CARGO_PROFILE_RELEASE_STRIP=true \
-            cargo zigbuild --quiet --locked --release --target "$triple.2.17" -p ramway-node &&
-            cp "$target/$triple/release/libramway_node.so" "$tmp/portable/ramway.linux-${machine#*:}-gnu.node" || return 1
+    for machine in ${MACHINES:-x86_64 aarch64}; do
+        case $machine in aarch64) processor=arm64 ;; *) processor=x64 ;; esac
+        for libc in gnu musl; do
+            triple=$machine-unknown-linux-$libc version= flags=
+            if [ ! -d "$(rustc --print target-libdir --target "$triple")" ] && ! fetch rustup target add "$triple"; then return 1; fi
+            # A module of musl's is loaded by the program's own C library.
+            if [ $libc = gnu ]; then version=.2.17; else flags='-C target-feature=-crt-static'; fi
+            PATH=$zig/bin:$PATH CARGO_PROFILE_RELEASE_STRIP=true RUSTFLAGS="${RUSTFLAGS:-} $flags" \
+                cargo zigbuild --quiet --locked --release --target "$triple$version" -p ramway-node &&
+                cp "$target/$triple/release/libramway_node.so" "$tmp/portable/ramway.linux-$processor-$libc.node" || return 1
+        done
     done
     node test/package.mjs dist "$tmp/portable"
 }

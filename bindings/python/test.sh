@@ -5,6 +5,7 @@
 #   PYTHONS    the interpreters to use instead of those that pythons.sh finds
 #   ARGS       further arguments of pytest
 #   PROFILE    cargo's profile of the wheel
+#   TARGETS    of dist: those to build for, as rustc calls them
 #
 # The tests run against the wheel as it is installed. Environments are used again as long as the interpreter and the
 # lists of packages in pyproject.toml are the same.
@@ -130,12 +131,17 @@ typed_readme() {
         "$tools/bin/mypy" --strict --config-file= --cache-dir "$work/mypy-readme" --scripts-are-modules "$tmp"/readme/*.py
 }
 
-# What is uploaded: zig's linker knows the older C libraries.
+# What is uploaded: the sdist, and a wheel a target, which zig's linker links against old C libraries: every Linux since glibc 2.17, and
+# those of musl 1.2. The target's own interpreter is not asked: the stable ABI is the same in all of them.
 dist() {
     fetch "$tools/bin/python3" -m pip install -q ziglang && mkdir -p dist && rm -f dist/*.whl dist/*.tar.gz &&
-        "$tools/bin/maturin" sdist --out dist &&
-        "$tools/bin/maturin" build --quiet --locked --release --zig --compatibility manylinux_2_17 --out dist &&
-        ls dist
+        "$tools/bin/maturin" sdist --quiet --out dist || return 1
+    for triple in ${TARGETS:-x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl}; do
+        if [ ! -d "$(rustc --print target-libdir --target "$triple")" ] && ! fetch rustup target add "$triple"; then return 1; fi
+        case $triple in *-musl) compatibility=musllinux_1_2 ;; *) compatibility=manylinux_2_17 ;; esac
+        "$tools/bin/maturin" build --quiet --locked --release --zig --target "$triple" --compatibility $compatibility --out dist || return 1
+    done
+    ls dist
 }
 
 case "${1:-all}" in
@@ -170,6 +176,8 @@ need_command() {
 lock
 if ! find_interpreters; then
     missing 'Python' 'there is no CPython 3.11 or later (with venv and pip: on Debian, the package python3-venv)'
+elif [ "${1:-all}" = dist ]; then
+    step 'tools' need_tools && { dist || failed=1; }
 elif step 'tools' need_tools && step 'wheel' build_wheel && step 'wheel into the tools' install_wheel "$tools"; then
     unlock
     case "${1:-all}" in
@@ -200,7 +208,6 @@ elif step 'tools' need_tools && step 'wheel' build_wheel && step 'wheel into the
             start 'with PyTorch' "$work/venv-torch/bin/python3" -m pytest && finish
         ;;
     sdist) step 'sdist' sdist ;;
-    dist) dist || failed=1 ;;
     esac
 fi
 case "${1:-all}" in

@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 use ramway_cli::color::Color;
 
 use crate::{
-    bench, call, clean, completions, demo, doctor, inspect, ls, publish, recv, send, serve, subscribe, unlink,
+    bench, call, clean, completions, demo, doctor, inspect, ls, man, publish, recv, send, serve, subscribe, unlink,
 };
 
 const ABOUT: &str = "Moves data between the processes of one machine through shared memory.";
@@ -87,4 +87,6 @@ pub enum Command {
     Doctor(doctor::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Write the manual pages into a folder, for packages
+    Man(man::Args),
 }

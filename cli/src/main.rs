@@ -14,6 +14,7 @@ mod doctor;
 mod incoming;
 mod inspect;
 mod ls;
+mod man;
 mod outgoing;
 mod procs;
 mod progress;
@@ -55,6 +56,7 @@ fn run(cli: Cli) -> failure::Outcome {
         Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
         Command::Unlink(args) => unlink::run(&args),
     }
 }

@@ -84,6 +84,22 @@ fn bash_accepts_its_completions() {
 }
 
 #[test]
+fn manual_pages_are_made_for_every_subcommand() {
+    let place = Place::new();
+    let folder = place.files.join("man1");
+    let args = ["man", folder.to_str().unwrap()];
+    assert_failed(&place.run(&args), 6, "man1");
+    std::fs::create_dir(&folder).unwrap();
+    assert_done(&place.run(&args));
+    let whole = std::fs::read_to_string(folder.join("ramway.1")).unwrap();
+    assert!(whole.starts_with(".") && whole.contains(".TH ramway 1") && whole.contains("ramway\\-send(1)"), "{whole}");
+    for command in ["send", "recv", "pub", "sub", "call", "serve", "ls", "inspect", "clean", "unlink", "doctor", "man"] {
+        let page = std::fs::read_to_string(folder.join(format!("ramway-{command}.1"))).unwrap();
+        assert!(page.contains(&format!("ramway {command}")) && page.contains(".SH OPTIONS"), "{page}");
+    }
+}
+
+#[test]
 fn help_has_examples_and_exit_codes() {
     let place = Place::new();
     let help = String::from_utf8(place.run(&["--help"]).stdout).unwrap();

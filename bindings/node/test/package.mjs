@@ -29,6 +29,8 @@ const work = mkdtempSync(join(tmpdir(), 'ramway-package-'));
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const LICENSES = ['LICENSE-APACHE', 'LICENSE-MIT'];
 const WAIT_MAX = 60_000;
+/** This system's C library, as npm calls it. */
+const libc = /** @type {any} */ (process.report.getReport()).header.glibcVersionRuntime ? 'glibc' : 'musl';
 /** @type {Set<import('node:child_process').ChildProcess>} */
 const running = new Set();
 
@@ -76,7 +78,10 @@ function build(binaries) {
       join(directory, 'package.json'),
       JSON.stringify({ ...platform, files: [...platform.files, ...LICENSES] }, null, 2),
     );
-    const here = platform.os.includes(process.platform) && platform.cpu.includes(process.arch);
+    const here =
+      platform.os.includes(process.platform) &&
+      platform.cpu.includes(process.arch) &&
+      (platform.libc ?? [libc]).includes(libc);
     platforms.push({ tarball: pack(directory), here });
   }
 
@@ -187,14 +192,14 @@ async function fromAClone() {
 function otherPlatforms(fresh) {
   const binaries = mkdtempSync(join(work, 'binaries-'));
   const [own] = readdirSync(root).filter((name) => name.endsWith('.node'));
-  for (const platform of ['linux-x64-gnu', 'linux-arm64-gnu']) {
+  for (const platform of ['linux-x64-gnu', 'linux-arm64-gnu', 'linux-x64-musl']) {
     copyFileSync(join(root, own), join(binaries, `ramway.${platform}.node`));
   }
   const out = join(work, 'dist-of-all');
   dist(binaries, out);
   const here = readdirSync(out).filter((name) => name.endsWith('.tgz'));
   const others = readdirSync(join(out, 'others'));
-  if (here.length !== 2 || others.length !== 1) throw new Error(`here ${here}, others ${others}`);
+  if (here.length !== 2 || others.length !== 2) throw new Error(`here ${here}, others ${others}`);
   fresh(join(work, 'of-all'), ...here.map((name) => join(out, name)));
 }
 

@@ -1,0 +1,43 @@
+#!/bin/sh
+# sbom.sh DIR: what each package consists of, as CycloneDX lists, into DIR: the crates, the command, the native modules and the C
+# library by cargo-cyclonedx, from the lock file; Go's module and Kotlin's library by the tools of their languages. The others depend
+# on nothing: Java, C#, Zig, and Python and npm but for their native modules.
+set -eu
+out=$(cd "$1" && pwd)
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+version=$(sh scripts/version.sh)
+mkdir -p "$target/tools"
+tools=$(cd "$target/tools" && pwd)
+# The same list whenever it is made.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
+
+have cargo-cyclonedx || [ -x "$tools/bin/cargo-cyclonedx" ] || cargo install --quiet --locked --root "$tools" cargo-cyclonedx@0.5.9
+PATH=$PATH:$tools/bin:$tools
+# It writes a list beside each manifest.
+cargo cyclonedx --quiet --format json --spec-version 1.5 --all-features --target all --no-build-deps
+for manifest in pool core cli bench capi bindings/node bindings/python; do
+    name=$(sed -n '/^\[package\]/,/^\[/s/^name = "\(.*\)"/\1/p' $manifest/Cargo.toml)
+    mv "$manifest/$name.cdx.json" "$out/$name-$version.cdx.json"
+done
+git ls-files -z --others '*.cdx.json' -- ':!target' | xargs -0 -r rm -f
+
+if have go; then
+    have cyclonedx-gomod || [ -x "$tools/cyclonedx-gomod" ] || GOBIN=$tools GOFLAGS= go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+    (cd bindings/go && cyclonedx-gomod mod -json -licenses -noserial -output "$out/ramway-go-$version.cdx.json")
+fi
+if JAVA_HOME=$(sh scripts/jdk.sh 2>/dev/null) && have mvn; then
+    export JAVA_HOME
+    mvn -q -B -f bindings/kotlin/pom.xml -Dramway.build="$tools/kotlin" org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom \
+        -DoutputFormat=json -DoutputName=bom -DincludeBomSerialNumber=false
+    mv "$tools/kotlin/bom.json" "$out/ramway-kotlin-$version.cdx.json"
+fi
+python3 - "$out"/*"$version.cdx.json" <<'END'
+import json, sys
+
+for path in sys.argv[1:]:
+    made = json.load(open(path))
+    assert made["bomFormat"] == "CycloneDX", path
+    print(f"{path}: {len(made.get('components', []))} components")
+END
