@@ -444,7 +444,7 @@ impl Pair {
         // Node.js has several ways.
         let how = match (self.row.name, half, mode) {
             ("ring-into-node", ..) => " how=into",
-            ("ring-rust-node", "receive", _) => " how=bytes",
+            ("ring-rust-node" | "topic-rust-node", "receive", _) => " how=bytes",
             ("ring-node" | "ring-node-rust", "send", Mode::Block) => " how=await",
             _ => "",
         };

@@ -407,15 +407,27 @@ namespace Ramway
         /// <summary>Polls of a receiver before it enters the general wait: more than a round trip takes.</summary>
         internal const int FirstPolls = 32;
         /// <summary>
-        /// Found by one poll: a receiver that has taken them makes as many PAUSEs before it polls again. To poll at once
-        /// would take the line of tail away from a sender that is writing (decision 23).
+        /// Found by one poll: a receiver that has taken them backs off before it polls again. To poll at once would take the
+        /// line of tail away from a sender that is writing (decision 39).
         /// </summary>
         internal const int BackOffFew = 8;
         /// <summary>
-        /// Found by one poll: twice as many PAUSEs. None where more than a quarter of the capacity was found: that receiver
-        /// is behind.
+        /// Found by one poll: it backs off for twice as long. Not at all where more than a quarter of the capacity was
+        /// found: that receiver is behind.
         /// </summary>
         internal const int BackOffMany = 32;
+        /// <summary>
+        /// How long it backs off: iterations of Thread.SpinWait, which the runtime makes 30 to 60 ns long on every
+        /// processor.
+        /// </summary>
+        internal const int BackOffSpins = 16;
+        /// <summary>
+        /// Polls that found fewer messages until it backs off for once, to see whether more come then; twice as many after
+        /// each time.
+        /// </summary>
+        internal const int BackOffTrialMin = 16;
+        /// <summary>The most of them.</summary>
+        internal const int BackOffTrialMax = 1024;
         /// <summary>
         /// Polls of a side that never sleeps between two checks of the clock, the deadline and the peer: 50 µs.
         /// </summary>

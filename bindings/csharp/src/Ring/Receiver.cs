@@ -43,7 +43,8 @@ namespace Ramway
         }
 
         /// <summary>Bytes that the last poll found; 0 once they were waited for.</summary>
-        private ulong burst;
+        private protected ulong burst;
+        private BackOff backOff = BackOff.New;
 
         // head is where the next frame begins; from released, which the shared word holds, to head is out.
         // Invariant: released <= head <= tail and tail - released <= capacity, wrapping.
@@ -257,30 +258,6 @@ namespace Ramway
             }
         }
 
-        /// <summary>Takes what there is besides the first frame, gives all out and leaves the guard.</summary>
-        private Batch Gather(int max)
-        {
-            int count = 1;
-            if (this is Subscriber topic)
-            {
-                return new Batch(this, topic.TakeMore(max, ref count), count);
-            }
-            // Whatever ends it is found again by the next call, and thrown.
-            while (count < max && (head != tail || CheckTail()))
-            {
-                if (count == frames.Length)
-                {
-                    Grow(max);
-                }
-                if (!ParseRing(ref frames[count]))
-                {
-                    break;
-                }
-                count++;
-            }
-            return new Batch(this, guard.LeaveOut(), count);
-        }
-
         /// <summary>More room for frames. If there is none, nothing is out.</summary>
         private protected void Grow(int max)
         {
@@ -443,9 +420,11 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.NoInlining)]
         private bool Poll()
         {
-            for (int pauses = BackOff(); pauses > 0; pauses--)
+            ulong found = burst;
+            burst = 0;
+            if (found <= capacity / 4 && wait.FirstPolls != 0)
             {
-                Sys.Cpu.Pause();
+                backOff.BeforePoll(found, (frameExtra + (uint)frames[0].Length) & ~alignMask);
             }
             ulong now = Volatile.Read(ref *tailWord);
             if (now == tail && (wait.FirstPolls == 0 || !Waiter.Changes(tailWord, tail, wait.FirstPolls)))
@@ -453,21 +432,6 @@ namespace Ramway
                 return false;
             }
             return CheckTail();
-        }
-
-        /// <summary>
-        /// How many pauses to make before the ring, which is empty by what was seen last, is polled: some where messages come densely, so
-        /// that the sender can write some before its line is taken away. One message at a time is polled for at once.
-        /// </summary>
-        private int BackOff()
-        {
-            ulong found = burst, size = (frameExtra + (uint)frames[0].Length) & ~alignMask;
-            burst = 0;
-            if (found < Facts.BackOffFew * size || found > capacity / 4 || wait.FirstPolls == 0)
-            {
-                return 0;
-            }
-            return found < Facts.BackOffMany * size ? Facts.BackOffFew : 2 * Facts.BackOffFew;
         }
 
         [MethodImpl(MethodImplOptions.AggressiveInlining)]

@@ -74,7 +74,7 @@ namespace Ramway
         [MethodImpl(MethodImplOptions.NoInlining)]
         private int TakeInPlace(int from, int to)
         {
-            ulong position = head, end = tail, next = expected;
+            ulong position = head, end = tail, next = expected, step = 0;
             Frame[] all = frames;
             int n = from;
             for (; n < to && position != end; n++)
@@ -84,7 +84,8 @@ namespace Ramway
                 {
                     break;
                 }
-                position += size;
+                Step(ref step, size);
+                position += step;
                 next = seq + 1;
             }
             head = position;
@@ -535,6 +536,7 @@ namespace Ramway
                 return false;
             }
             tail = now;
+            burst = moved;
             return true;
         }
 

@@ -32,10 +32,12 @@ abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
     private volatile boolean abandoned;
     /** What a loop over messages has given out last. */
     Message looped;
+    private final BackOff backOff;
 
     Consumer(Attachment a, Options options, long mine, long peer) {
         super(a, options, mine, peer);
         threeQuarters = capacity - capacity / Facts.WAKE_FRACTION;
+        backOff = new BackOff(capacity / 4);
     }
 
     /** The longest payload that any frame has. */
@@ -153,7 +155,7 @@ abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
         }
         Thread.yield();
         Holder h = enter();
-        if (head == tail && !poll()) {
+        if (head == tail && !pollToWait()) {
             arrive(h, left);
         }
         return h;
@@ -162,7 +164,7 @@ abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
     /** The next message, after a wait of up to {@code nanos}. */
     final Message take(long nanos) throws InterruptedException {
         Holder h = enter();
-        if (head == tail && !poll()) {
+        if (head == tail && !pollToWait()) {
             arrive(h, nanos);
         }
         Message message = handOut(h);
@@ -207,6 +209,14 @@ abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
         RamwayException e = corrupt();
         leave(h);
         return e;
+    }
+
+    /** The first check of a call that waits, which may {@link BackOff} before it. */
+    private boolean pollToWait() {
+        if (waiter.firstPolls > 0) {
+            backOff.beforePoll();
+        }
+        return poll();
     }
 
     /** One check of the shared tail. False: nothing came, or what came is wrong, which the general wait finds out. */
@@ -309,6 +319,7 @@ abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
         if (Long.compareUnsigned(moved, capacity - (tail - released)) > 0 || (moved & alignMask) != 0) {
             return false;
         }
+        backOff.found(moved, frameSize(Words.getLong(data + (tail & mask)) & 0xFFFF_FFFFL));
         tail = now;
         return true;
     }
@@ -374,7 +385,7 @@ abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
             throw noBatch(max);
         }
         Holder h = enter();
-        if (head == tail && !poll()) {
+        if (head == tail && !pollToWait()) {
             arrive(h, nanos);
         }
         int count = gather(max);

@@ -248,6 +248,24 @@ final class Facts {
     static final int SPIN_MIN = 32;
     /** Polls of a receiver before it enters the general wait: more than a round trip takes. */
     static final int FIRST_POLLS = 32;
+    /**
+     * Found by one poll: a receiver that has taken them backs off before it polls again. To poll at once would take the line of
+     * tail away from a sender that is writing (decision 39).
+     */
+    static final int BACK_OFF_FEW = 8;
+    /**
+     * Found by one poll: it backs off for twice as long. Not at all where more than a quarter of the capacity was found: that
+     * receiver is behind.
+     */
+    static final int BACK_OFF_MANY = 32;
+    /** The same in Java, where nothing is as long on every processor. */
+    static final int BACK_OFF_PAUSES = 32;
+    /**
+     * Polls that found fewer messages until it backs off for once, to see whether more come then; twice as many after each time.
+     */
+    static final int BACK_OFF_TRIAL_MIN = 16;
+    /** The most of them. */
+    static final int BACK_OFF_TRIAL_MAX = 1024;
     /** Polls of a side that never sleeps between two checks of the clock, the deadline and the peer: 50 µs. */
     static final int POLLS_PER_CHECK = 2000;
     /** Polls between two checks whether the wait was cancelled: 1 µs. */
