@@ -2,7 +2,7 @@
 # A camera on the machine "robot", its viewer and its recorder on the machine "desk", and a bridge on each. The machines are two network
 # namespaces joined by a cable; who may not make some (not root) has both on the loopback of this one.
 #
-# usage: run.sh RECORDING [PICTURES] [EVERY-MS]
+# usage: run.sh RECORDING [PICTURES] [EVERY-MS]   (PORT: another one than 7447)
 set -eu
 here=$(dirname "$0")
 programs=${PROGRAMS:-$here/target/debug}
@@ -46,7 +46,7 @@ else
     echo "no network namespaces without root: both machines are on this one's loopback"
 fi
 mkdir "$work/robot" "$work/desk"
-for machine in robot desk; do sed "s/DESK/$address/" "$here/$machine.toml" >"$work/$machine.toml"; done
+for machine in robot desk; do sed "s/DESK:7447/$address:${PORT:-7447}/" "$here/$machine.toml" >"$work/$machine.toml"; done
 
 # The recorder first: it is to have every picture.
 $on_desk "$programs/two-machines" recorder pictures "$recording" & recorder=$!
