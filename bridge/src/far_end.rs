@@ -545,7 +545,7 @@ impl Running {
         if self.back.as_ref().is_none_or(|(of, _)| *of != near) {
             let Import { base, kind, name, .. } = &self.import;
             let key = wire::key(base, kind, name, &format!("back/{near:016x}"));
-            self.back = Some((near, self.import.link.outlet(key, How::Waiting).map_err(failed)?));
+            self.back = Some((near, self.import.link.outlet(key, How::Control).map_err(failed)?));
         }
         let (_, outlet) = self.back.as_ref().expect("made above");
         outlet.put(wire::encode_ack(ack)).map_err(failed)

@@ -45,6 +45,8 @@ pub struct Inlet {
 pub enum How {
     /// It waits for room on the link. Credit keeps it from waiting long.
     Waiting,
+    /// It waits for room: a few bytes that say where an end is.
+    Control,
     /// It is dropped where there is no room.
     Dropping,
 }
@@ -113,7 +115,7 @@ impl Link {
     pub fn outlet(&self, key: String, how: How) -> Result<Outlet, LinkError> {
         let (congestion, express) = match how {
             // At once: a piece is as good as a batch, and what is there at the same time is in one piece already.
-            How::Waiting => (CongestionControl::Block, true),
+            How::Waiting | How::Control => (CongestionControl::Block, true),
             How::Dropping => (CongestionControl::Drop, false),
         };
         let doing = format!("declaring the key '{key}'");

@@ -6,6 +6,7 @@
 use crate::counters::{self, Counters};
 use crate::link::{How, Link, LinkError, Payload};
 use crate::log;
+use crate::place::{self, Ledger};
 use crate::topic;
 use crate::wire::{self, Stamp};
 use ramway::{ErrorKind, Publisher, Subscriber, Topic, WaitPolicy};
@@ -196,17 +197,40 @@ impl LossyImport {
 
     /// Writes down that this topic was made of another one, so that it is not exported again.
     fn note(&self, publisher: Publisher) -> ramway::Result<Publisher> {
-        let segment = crate::place::identity(&ramway::survey::inspect(&self.name)?);
-        let ledger = crate::place::Ledger { stream: 0, segment, delta: 0, epoch: publisher.epoch() };
+        let segment = place::identity(&ramway::survey::inspect(&self.name)?);
+        let epoch = publisher.epoch();
         for kind in ["topic", "newest"] {
-            if let Err(e) = ledger.write(kind, &self.name) {
-                log::say(&format!(
-                    "import of the topic '{}': what keeps it from being exported again cannot be written: {e}",
-                    self.name
-                ));
-            }
+            // What an earlier bridge wrote says where the numbers are, if nobody else has published since.
+            let before = Ledger::read(kind, &self.name)
+                .filter(|ledger| ledger.segment == segment && ledger.epoch.wrapping_add(1) == epoch);
+            let (stream, delta) = before.map_or((0, 0), |ledger| (ledger.stream, ledger.delta));
+            self.write(kind, &Ledger { stream, segment, delta, epoch });
         }
         Ok(publisher)
+    }
+
+    fn write(&self, kind: &str, ledger: &Ledger) {
+        if let Err(e) = ledger.write(kind, &self.name) {
+            let what = "what keeps it from being exported again, and counts what is lost while no bridge runs";
+            log::say(&format!("import of the topic '{}': {what}, cannot be written: {e}", self.name));
+        }
+    }
+
+    /// Where the numbers of a stream are here, of which this is the first message that this process sees.
+    fn numbers(&self, publisher: &Publisher, stamp: &Stamp) -> ramway::Result<Numbers> {
+        let kind = if self.newest { "newest" } else { "topic" };
+        let (at, epoch) = (publisher.publisher_at().seq, publisher.epoch());
+        let segment = place::identity(&ramway::survey::inspect(&self.name)?);
+        let known = Ledger::read(kind, &self.name)
+            .filter(|ledger| (ledger.stream, ledger.segment, ledger.epoch) == (stamp.stream, segment, epoch));
+        let (delta, next) = match known {
+            // What is missing was lost while no bridge ran.
+            Some(ledger) => (ledger.delta, at.wrapping_sub(ledger.delta)),
+            // The same numbers where they can be.
+            None => (at.max(stamp.seq).wrapping_sub(stamp.seq), stamp.seq),
+        };
+        self.write(kind, &Ledger { stream: stamp.stream, segment, delta, epoch });
+        Ok(Numbers { stream: stamp.stream, near: stamp.near, delta, next })
     }
 
     fn publish(
@@ -222,9 +246,7 @@ impl LossyImport {
             let at = publisher.publisher_at().seq;
             let known = numbers.as_ref().is_some_and(|known| known.stream == stamp.stream && known.near == stamp.near);
             if !known {
-                // The same numbers where they can be.
-                let delta = at.max(stamp.seq).wrapping_sub(stamp.seq);
-                *numbers = Some(Numbers { stream: stamp.stream, near: stamp.near, delta, next: stamp.seq });
+                *numbers = Some(self.numbers(publisher, &stamp)?);
             }
             let known = numbers.as_mut().expect("set above");
             if stamp.seq < known.next {

@@ -124,7 +124,7 @@ impl Export {
                 let _ = to.send(ack);
             }
         })?;
-        let hello = self.link.outlet(self.key("hello"), How::Waiting)?;
+        let hello = self.link.outlet(self.key("hello"), How::Control)?;
         // Without a place: a far end answers with its own.
         let near = Near::new(self.machine, self.stream, crate::place::first_attempt(), 0, self.window, (0, 0));
         let mut asked = Instant::now() - Duration::from_secs(1);
@@ -177,7 +177,7 @@ impl<'a> Running<'a> {
             export,
             near,
             source,
-            hello: export.link.outlet(export.key("hello"), How::Waiting)?,
+            hello: export.link.outlet(export.key("hello"), How::Control)?,
             data: None,
             acks,
             current: None,

@@ -1,6 +1,6 @@
 //! The same over Zenoh alone, as its own examples do it: `z_pub_thr` and `z_sub_thr`, `z_ping` and `z_pong`.
 
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use zenoh::Wait;
@@ -46,8 +46,9 @@ pub fn subscribe(endpoint: &str) -> Done {
     let session = session("listen", endpoint)?;
     let (goal, goals) = mpsc::channel::<u64>();
     let (to, done) = mpsc::channel();
+    // Zenoh calls it from one thread at a time and wants it to be shareable all the same: the lock is never taken.
+    let mut goals = Mutex::new(goals);
     let mut state = (0u64, 0u64, None);
-    // Only its own thread calls it.
     let callback = move |sample: zenoh::sample::Sample| {
         let (received, sum, until) = &mut state;
         let mut slices = sample.payload().slices();
@@ -56,7 +57,9 @@ pub fn subscribe(endpoint: &str) -> Done {
         *sum = slices.fold(sum.wrapping_add(read_all(first)), |sum, slice| sum.wrapping_add(read_all(slice)));
         *received += 1;
         // It is said before anything is sent.
-        let goal = *until.get_or_insert_with(|| *received - 1 + goals.recv().unwrap_or(u64::MAX / 2));
+        let goal = *until.get_or_insert_with(|| {
+            *received - 1 + goals.get_mut().expect("never taken").recv().unwrap_or(u64::MAX / 2)
+        });
         if *received == goal {
             *until = None;
             let _ = to.send(*sum);

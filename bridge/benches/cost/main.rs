@@ -36,8 +36,11 @@ struct Cli {
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
     /// Bytes of a piece, of the bridges' rule
-    #[arg(long, value_name = "SIZE", default_value = "64K")]
+    #[arg(long, value_name = "SIZE", default_value = "63K")]
     chunk: String,
+    /// Another executable of the bridge, to compare the two
+    #[arg(long, value_name = "FILE", default_value = env!("CARGO_BIN_EXE_ramway-bridge"))]
+    bridge: PathBuf,
     /// Given by `cargo bench`, and of no meaning
     #[arg(long, hide = true)]
     bench: bool,
@@ -129,7 +132,7 @@ impl Drop for Process {
 }
 
 /// Two directories, two bridges between them, and the two programs of a path.
-struct Path2 {
+struct Course {
     first: Process,
     second: Process,
     _bridges: Vec<Bridge>,
@@ -151,8 +154,8 @@ enum What {
     RoundTrip,
 }
 
-impl Path2 {
-    fn bridged(what: What, folder: &Path, chunk: &str) -> std::io::Result<Self> {
+impl Course {
+    fn bridged(what: What, folder: &Path, cli: &Cli) -> std::io::Result<Self> {
         let port = free_port()?;
         let machine = |side: &str| -> std::io::Result<PathBuf> {
             let machine = folder.join(format!("{side}-{port}"));
@@ -163,7 +166,8 @@ impl Path2 {
         let rule = |name: &str, direction: &str| {
             format!(
                 "[[rule]]\nnames = [\"{name}\"]\nkind = \"ring\"\non_disconnect = \"block\"\ndirection = \"{direction}\"\n\
-                 chunk = \"{chunk}\"\n"
+                 chunk = \"{}\"\n",
+                cli.chunk
             )
         };
         let mut bridges = Vec::new();
@@ -173,7 +177,7 @@ impl Path2 {
             let file = machine.join(".bridge.toml");
             let link = format!("[link]\n{way} = [\"tcp/127.0.0.1:{port}\"]\n");
             std::fs::write(&file, link + &rule("there", there) + &rule("back", back))?;
-            let mut command = Command::new(env!("CARGO_BIN_EXE_ramway-bridge"));
+            let mut command = Command::new(&cli.bridge);
             command.arg("--config").arg(file).env("RAMWAY_DIR", machine).stdin(Stdio::null()).stderr(Stdio::null());
             bridges.push(Bridge(command.spawn()?));
         }
@@ -254,7 +258,7 @@ fn measure(cli: &Cli) -> Done {
     let mut table =
         output::table(&["", "link alone: best", "median", "bridges: best", "median", "ratio of medians", "bar"]);
     for (name, what, bar) in rows.into_iter().filter(|(name, ..)| name.contains(&cli.only)) {
-        let mut paths = [Path2::link(what, &folder.0)?, Path2::bridged(what, &folder.0, &cli.chunk)?];
+        let mut paths = [Course::link(what, &folder.0)?, Course::bridged(what, &folder.0, cli)?];
         let mut numbers = [0; 2];
         for (path, number) in paths.iter_mut().zip(&mut numbers) {
             path.ready()?;

@@ -122,7 +122,7 @@ fn what_has_no_meaning_is_refused() {
         ("label = \"x\"", "`label` is only for reliable topics"),
         ("capacity = \"1M\"", "`capacity` is of what an import makes"),
         ("eject_after = \"5s\"", "remove one of the two"),
-        ("window = \"1K\"", "`window` is 1024 bytes; expected 131072 to"),
+        ("window = \"1K\"", "`window` is 1024 bytes; expected 129024 to"),
         ("chunk = \"1 fish\"", "`chunk` `1 fish` is not a size"),
         ("chunk = 100", "`chunk` is 100 bytes; expected 1024 to"),
         ("prefix = \"a//b\"", "`prefix` is \"a//b\"; expected words"),
