@@ -127,7 +127,8 @@ language() { # LANGUAGE
     if [ "$1" -eq 0 ]; then ok "$2 passed, $4 skipped"; else bad "$2 passed, $3 failed"; show_log; fi
 }
 
-needed="aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu qemu-aarch64-static:qemu-user-static" install_missing
+needed="aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu qemu-aarch64-static:qemu-user-static"
+install_missing
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CARGO_PROFILE_DEV_OPT_LEVEL=1
 export RAMWAY_AGENTS="$place/agents"
 RAMWAY_TEST_RUNNER="qemu-aarch64-static -L $place/root"

@@ -1,4 +1,5 @@
-# Reads the log of `cargo test` (stdout and stderr together) and prints "passed failed skipped".
+# Reads the log of `cargo test` (stdout and stderr together) and prints "passed failed skipped". With `-v filtered=1` what a filter
+# left out is skipped too.
 #
 # cargo says "Running ..." or "Doc-tests ..." before each test binary, and a binary ends with "test result: ...".
 # A test may run its own binary again as a child whose "test result:" line lands in the same log, so of each binary
@@ -11,7 +12,7 @@ function add(line,    i, n, parts, words) {
         split(parts[i], words, " ")
         if (words[2] == "passed") passed += words[1]
         else if (words[2] == "failed") failed += words[1]
-        else if (words[2] == "ignored") skipped += words[1]
+        else if (words[2] == "ignored" || (words[2] == "filtered" && filtered)) skipped += words[1]
     }
 }
 

@@ -23,6 +23,7 @@ export RAMWAY_DIR
 trap 'rm -rf "$RAMWAY_DIR"' EXIT
 trap 'exit 130' INT TERM
 
+install() { needed=$*; install_missing; needed=; } # COMMAND:PACKAGE...
 wanted() { case " $suites " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 
 # What this machine lacks: with CI=true a failure.
@@ -53,19 +54,18 @@ tools() { # TRIPLE
     case $1 in
     *-linux-gnu)
         cc=$processor-linux-gnu-gcc cxx=$processor-linux-gnu-g++
-        needed="$cc:gcc-$processor-linux-gnu $cxx:g++-$processor-linux-gnu" install_missing
+        install "$cc:gcc-$processor-linux-gnu" "$cxx:g++-$processor-linux-gnu"
         export "${variable}_LINKER=$cc"
         # What programs load lies beside their compiler.
         [ "$processor" = "$(uname -m)" ] || libraries="-L /usr/$processor-linux-gnu"
         ;;
     *-linux-musl)
         own_linker "$1"
-        zig_compilers "$1"
         ;;
     esac
     unset RAMWAY_TEST_RUNNER
     if [ "$processor" = "$(uname -m)" ] && [ -z "${PAGE_SIZE:-}" ]; then return 0; fi
-    needed="qemu-$processor-static:qemu-user-static" install_missing
+    install "qemu-$processor-static:qemu-user-static"
     have "qemu-$processor-static" || { bad "qemu-$processor-static is not there (Debian: qemu-user-static)"; return 1; }
     export RAMWAY_TEST_RUNNER="qemu-$processor-static${PAGE_SIZE:+ -p $PAGE_SIZE}${libraries:+ $libraries}"
     export "${variable}_RUNNER=$RAMWAY_TEST_RUNNER"
@@ -97,19 +97,18 @@ rust_suite() { # TRIPLE
     name_skipped rust
     # shellcheck disable=SC2046,SC2086
     run_logged "rust-$1" limited cargo test $locked --no-fail-fast --target "$1" \
-        -p ramway -p ramway-pool -p ramway-cli -p ramway-format --features ramway/tokio,ramway/tower,ramway/serde --lib --bins --tests \
-        ${ARGS:-} -- ${TEST_THREADS:+--test-threads "$TEST_THREADS"} --exact $(not_emulated rust | awk '{ print "--skip", $1 }')
+        -p ramway -p ramway-pool -p ramway-cli -p ramway-format --features ramway/tokio,ramway/tower,ramway/serde \
+        ${ARGS:---lib --bins --tests} -- ${TEST_THREADS:+--test-threads "$TEST_THREADS"} --exact $(not_emulated rust | awk '{ print "--skip", $1 }')
     rc=$?
     # What --skip left out is "filtered out".
-    left=$(sed -n 's/^test result: .* \([0-9]*\) filtered out.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
     # shellcheck disable=SC2046
-    set -- $(awk -f scripts/count.awk "$log")
-    result $rc "$1" "$2" $(($3 + left))
+    result $rc $(awk -v filtered=1 -f scripts/count.awk "$log")
 }
 
 c_suite() { # TRIPLE
     say "c and c++, $1"
-    if [ -z "$cc" ]; then lacks "c and c++" "zig cannot be had from PyPI"; return 0; fi
+    case $1 in *-musl) zig_compilers "$1" ;; esac
+    if [ -z "$cc" ] || ! have "$cc"; then lacks "c and c++" "there is no C compiler for it"; return 0; fi
     run_logged "c-$1" limited "$MAKE_COMMAND" --no-print-directory -C capi test-cross TRIPLE="$1" CC="$cc" CXX="$cxx"
     rc=$?
     # shellcheck disable=SC2046
@@ -118,6 +117,7 @@ c_suite() { # TRIPLE
 
 go_suite() { # TRIPLE
     say "go, $1"
+    install_missing
     if ! have go; then lacks go "go is not there"; return 0; fi
     name_skipped go
     RAMWAY_TEST_SKIP=$(not_emulated go | awk '{ printf "%s^%s$", n++ ? "|" : "", $1 }')
@@ -148,6 +148,9 @@ orderings_suite() { # TRIPLE
 
 # On a machine of that processor they are what `make test` runs.
 agents_suite() { # TRIPLE
+    say "python, node and java, $1"
+    # What `make test` installs: a JDK, Maven, Node.js, pip.
+    install_missing
     run_logged "agents-$1" sh scripts/arm64-agents.sh
     rc=$?
     sed -n '/^==>/,$p' "$log"

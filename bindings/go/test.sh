@@ -86,7 +86,7 @@ fuzz() {
 # `go test -skip` takes: tests that the emulator cannot run, which whoever names them counts.
 arm64() {
     export GOARCH=arm64 CGO_ENABLED=0
-    tests 'go test for arm64' ${RAMWAY_TEST_RUNNER:+-exec "$RAMWAY_TEST_RUNNER"} ${RAMWAY_TEST_SKIP:+-skip "$RAMWAY_TEST_SKIP"}
+    tests 'go test for arm64' -timeout 1200s ${RAMWAY_TEST_RUNNER:+-exec "$RAMWAY_TEST_RUNNER"} ${RAMWAY_TEST_SKIP:+-skip "$RAMWAY_TEST_SKIP"}
     passed=$counted_passed failed=$((failed + counted_failed)) skipped=$((skipped + counted_skipped))
 }
 
