@@ -3,7 +3,7 @@
 # With QUICK it is the one that the tests use, which is neither static nor small.
 build_program() { # MACHINE
     if [ -n "${QUICK:-}" ]; then
-        cargo build --quiet --locked -p ramway-cli --bin ramway && program=$target/debug/ramway
+        cargo build --quiet --locked -p ramway-cli --bin ramway && strip -o "$build/ramway" "$target/debug/ramway" && program=$build/ramway
     else
         sh scripts/dist.sh "$1-unknown-linux-musl" && program=$target/$1-unknown-linux-musl/dist/ramway
     fi
