@@ -93,7 +93,8 @@ fn manual_pages_are_made_for_every_subcommand() {
     assert_done(&place.run(&args));
     let whole = std::fs::read_to_string(folder.join("ramway.1")).unwrap();
     assert!(whole.starts_with(".") && whole.contains(".TH ramway 1") && whole.contains("ramway\\-send(1)"), "{whole}");
-    for command in ["send", "recv", "pub", "sub", "call", "serve", "ls", "inspect", "clean", "unlink", "doctor", "man"] {
+    for command in ["send", "recv", "pub", "sub", "call", "serve", "ls", "inspect", "clean", "unlink", "doctor", "man"]
+    {
         let page = std::fs::read_to_string(folder.join(format!("ramway-{command}.1"))).unwrap();
         assert!(page.contains(&format!("ramway {command}")) && page.contains(".SH OPTIONS"), "{page}");
     }
