@@ -139,7 +139,8 @@ dist() {
     for triple in ${TARGETS:-x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl}; do
         if [ ! -d "$(rustc --print target-libdir --target "$triple")" ] && ! fetch rustup target add "$triple"; then return 1; fi
         case $triple in *-musl) compatibility=musllinux_1_2 ;; *) compatibility=manylinux_2_17 ;; esac
-        "$tools/bin/maturin" build --quiet --locked --release --zig --target "$triple" --compatibility $compatibility --out dist || return 1
+        # It asks the first python3 of the PATH for zig.
+        PATH=$tools/bin:$PATH "$tools/bin/maturin" build --quiet --locked --release --zig --target "$triple" --compatibility $compatibility --out dist || return 1
     done
     ls dist
 }
