@@ -19,7 +19,9 @@ pre { white-space: pre-wrap; } h3 { margin: 1.5rem 0 0; font-weight: 600; } p, u
 def page(title: str, body: str) -> str:
     viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
     head = f'<meta charset="utf-8">{viewport}<title>{html.escape(title)}</title><style>{STYLE}</style>'
-    return f'<!doctype html><html lang="en"><head>{head}</head><body><h1>{html.escape(title)}</h1>\n{body}</body></html>\n'
+    return (
+        f'<!doctype html><html lang="en"><head>{head}</head><body><h1>{html.escape(title)}</h1>\n{body}</body></html>\n'
+    )
 
 
 def plain(name: str) -> str:

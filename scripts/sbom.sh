@@ -19,7 +19,8 @@ PATH=$PATH:$tools/bin:$tools
 cargo cyclonedx --quiet --format json --spec-version 1.5 --all-features --target all --no-build-deps
 for manifest in pool core cli bench capi bindings/node bindings/python; do
     name=$(sed -n '/^\[package\]/,/^\[/s/^name = "\(.*\)"/\1/p' $manifest/Cargo.toml)
-    mv "$manifest/$name.cdx.json" "$out/$name-$version.cdx.json"
+    # It names our own crates by the folder that they are in here.
+    sed "s|file://$PWD|file:///ramway|g" "$manifest/$name.cdx.json" >"$out/$name-$version.cdx.json"
 done
 git ls-files -z --others '*.cdx.json' -- ':!target' | xargs -0 -r rm -f
 

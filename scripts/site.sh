@@ -9,7 +9,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 . scripts/lib.sh
 
-mkdir -p "$target/site-pages" "$target/tools" || exit 1
+mkdir -p "$target/site-pages/api" "$target/tools" || exit 1
 target=$(cd "$target" && pwd)
 tools=$(cd "$target/tools" && pwd)
 made=$(cd "$target/site-pages" && pwd)
@@ -36,14 +36,14 @@ from_pip() { # COMMAND PACKAGE
 
 rust_reference() {
     RUSTDOCFLAGS='-D warnings' cargo doc --quiet --no-deps --all-features -p ramway -p ramway-pool && rm -rf "$made/api/rust" &&
-        mkdir -p "$made/api" && cp -R "$target/doc" "$made/api/rust"
+        cp -R "$target/doc" "$made/api/rust"
 }
 # Nothing is run of what only gives its documentation: it is not optimised.
 export PROFILE=dev
 kotlin_reference() {
     JAVA_HOME=$(sh scripts/jdk.sh) && export JAVA_HOME && "$MAKE_COMMAND" --no-print-directory -C bindings/java install &&
         mvn -q -B -f bindings/kotlin/pom.xml -Dramway.build="$target/kotlin" dokka:dokka && rm -rf "$made/api/kotlin" &&
-        mkdir -p "$made/api" && cp -R "$target/kotlin/dokka" "$made/api/kotlin"
+        cp -R "$target/kotlin/dokka" "$made/api/kotlin"
 }
 # From the compiler's list of comments, and from what go doc says: neither wants a program that could not be had everywhere.
 csharp_reference() {
@@ -55,7 +55,7 @@ go_reference() {
         python3 scripts/reference.py text "Ramway for Go" "$made/go.txt" >"$made/api/go/index.html"
 }
 java_reference() {
-    "$MAKE_COMMAND" --no-print-directory -C bindings/java javadoc && rm -rf "$made/api/java" && mkdir -p "$made/api" &&
+    "$MAKE_COMMAND" --no-print-directory -C bindings/java javadoc && rm -rf "$made/api/java" &&
         cp -R "$target/java/reports/apidocs" "$made/api/java"
 }
 # pdoc asks the package itself: the wheel is installed beside it.
@@ -73,7 +73,7 @@ javascript_reference() {
 c_reference() {
     {
         printf 'PROJECT_NAME = Ramway\nINPUT = capi/include\nRECURSIVE = YES\nGENERATE_LATEX = NO\nQUIET = YES\nEXTRACT_ALL = YES\n'
-        printf 'WARN_IF_UNDOCUMENTED = NO\nHTML_OUTPUT = %s\n' "$made/api/c"
+        printf 'WARN_IF_UNDOCUMENTED = NO\nHAVE_DOT = NO\nHTML_OUTPUT = %s\n' "$made/api/c"
     } | doxygen -
 }
 here=$PWD

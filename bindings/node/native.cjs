@@ -2,22 +2,46 @@
 // chooses at installation (`optionalDependencies`). Nothing is built, downloaded or started.
 'use strict';
 
-// Every `require` is written out, so that bundlers and single-file compilers see which files there may be. Of Linux there are two:
-// for the GNU C library and for musl; npm installs that of the system, and the other would not load.
+// Every `require` is written out, so that bundlers and single-file compilers see which files there may be. Of Linux there
+// are two: for the GNU C library and for musl. npm installs that of the system, and the other would not load.
 const candidates = {
   'linux-x64': [
-    ['@ramway/node-linux-x64-gnu', () => require('./ramway.linux-x64-gnu.node'), () => require('@ramway/node-linux-x64-gnu')],
-    ['@ramway/node-linux-x64-musl', () => require('./ramway.linux-x64-musl.node'), () => require('@ramway/node-linux-x64-musl')],
+    [
+      '@ramway/node-linux-x64-gnu',
+      () => require('./ramway.linux-x64-gnu.node'),
+      () => require('@ramway/node-linux-x64-gnu'),
+    ],
+    [
+      '@ramway/node-linux-x64-musl',
+      () => require('./ramway.linux-x64-musl.node'),
+      () => require('@ramway/node-linux-x64-musl'),
+    ],
   ],
   'linux-arm64': [
-    ['@ramway/node-linux-arm64-gnu', () => require('./ramway.linux-arm64-gnu.node'), () => require('@ramway/node-linux-arm64-gnu')],
-    ['@ramway/node-linux-arm64-musl', () => require('./ramway.linux-arm64-musl.node'), () => require('@ramway/node-linux-arm64-musl')],
+    [
+      '@ramway/node-linux-arm64-gnu',
+      () => require('./ramway.linux-arm64-gnu.node'),
+      () => require('@ramway/node-linux-arm64-gnu'),
+    ],
+    [
+      '@ramway/node-linux-arm64-musl',
+      () => require('./ramway.linux-arm64-musl.node'),
+      () => require('@ramway/node-linux-arm64-musl'),
+    ],
   ],
   'darwin-x64': [
-    ['@ramway/node-darwin-x64', () => require('./ramway.darwin-x64.node'), () => require('@ramway/node-darwin-x64')],
+    [
+      '@ramway/node-darwin-x64',
+      () => require('./ramway.darwin-x64.node'),
+      () => require('@ramway/node-darwin-x64'),
+    ],
   ],
   'darwin-arm64': [
-    ['@ramway/node-darwin-arm64', () => require('./ramway.darwin-arm64.node'), () => require('@ramway/node-darwin-arm64')],
+    [
+      '@ramway/node-darwin-arm64',
+      () => require('./ramway.darwin-arm64.node'),
+      () => require('@ramway/node-darwin-arm64'),
+    ],
   ],
 };
 
@@ -42,8 +66,8 @@ function load() {
   if (failure) throw failure;
   const names = candidates[platform].map(([name]) => name);
   throw unsupported(
-    `the native module of ramway is not installed: the package ${names.join(' or ')} comes with "ramway" as an optional ` +
-      'dependency. Install on the platform that runs the program, and without --omit=optional',
+    `the native module of ramway is not installed: the package ${names.join(' or ')} comes with "ramway" as an ` +
+      'optional dependency. Install on the platform that runs the program, and without --omit=optional',
   );
 }
 

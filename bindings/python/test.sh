@@ -135,11 +135,12 @@ typed_readme() {
 # those of musl 1.2. The target's own interpreter is not asked: the stable ABI is the same in all of them.
 dist() {
     fetch "$tools/bin/python3" -m pip install -q ziglang && mkdir -p dist && rm -f dist/*.whl dist/*.tar.gz &&
-        "$tools/bin/maturin" sdist --quiet --out dist || return 1
+        "$tools/bin/maturin" sdist --out dist || return 1
     for triple in ${TARGETS:-x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl}; do
         if [ ! -d "$(rustc --print target-libdir --target "$triple")" ] && ! fetch rustup target add "$triple"; then return 1; fi
         case $triple in *-musl) compatibility=musllinux_1_2 ;; *) compatibility=manylinux_2_17 ;; esac
-        "$tools/bin/maturin" build --quiet --locked --release --zig --target "$triple" --compatibility $compatibility --out dist || return 1
+        # It asks the first python3 of the PATH for zig.
+        PATH=$tools/bin:$PATH "$tools/bin/maturin" build --quiet --locked --release --zig --target "$triple" --compatibility $compatibility --out dist || return 1
     done
     ls dist
 }

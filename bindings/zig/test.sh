@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the Makefile runs: `sh test.sh build|all|lint|clean`.
+# What the Makefile runs: `sh test.sh compiler|build|all|lint|clean`.
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=../../scripts/suite.sh
@@ -46,17 +46,18 @@ tests() {
 }
 
 case ${1:-all} in
+compiler) step 'the compiler' compiler ;;
 build) build ;;
-lint) build && step 'zig fmt' "$python" -m ziglang fmt --check src tests ;;
+lint) build && step 'zig fmt' "$python" -m ziglang fmt --check src tests build.zig ;;
 all)
     if build; then
-        step 'zig fmt' "$python" -m ziglang fmt --check src tests
+        step 'zig fmt' "$python" -m ziglang fmt --check src tests build.zig
         find_or_build_command && tests
     fi
     ;;
 clean) rm -rf "$built" ;;
 *)
-    echo "test.sh: build, all, lint or clean, not '$1'" >&2
+    echo "test.sh: compiler, build, all, lint or clean, not '$1'" >&2
     exit 2
     ;;
 esac

@@ -3,7 +3,10 @@
 # Linked by zig against the C library of 2.17, for every machine, but with QUICK: by this system, for itself.
 build_c() { # TRIPLE
     if [ -n "${QUICK:-}" ]; then
-        cargo build --quiet --locked -p ramway-capi && libraries=$target/debug
+        libraries=$build/libraries
+        cargo build --quiet --locked -p ramway-capi && mkdir -p "$libraries" &&
+            strip --strip-debug -o "$libraries/libramway.so" "$target/debug/libramway.so" &&
+            strip --strip-debug -o "$libraries/libramway.a" "$target/debug/libramway.a"
         return
     fi
     zig=$target/zigbuild

@@ -7,23 +7,24 @@ pack_jvm() { # LANGUAGE ARTIFACT
         python3 scripts/packages/central.py bundle "$packages/maven" "dev.ramway:$2:$version" "$packages/$2-$version-maven.zip"
 }
 # A project with the dependency of the page, which is found in the repository of above, and everything else in one that is kept.
-maven_project() { # PAGE FOLDER
+maven_project() { # PAGE FOLDER, which has the language's name
     {
         echo '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>first</groupId>'
         echo '<artifactId>first</artifactId><version>1</version><properties><maven.compiler.release>22</maven.compiler.release>'
         echo '<project.build.sourceEncoding>UTF-8</project.build.sourceEncoding></properties><repositories><repository>'
         echo "<id>packages</id><url>file://$packages/maven</url></repository></repositories><dependencies>"
         block "$1" xml
-        echo '</dependencies><build><plugins><plugin><groupId>org.apache.maven.plugins</groupId>'
+        echo "</dependencies><build><sourceDirectory>src/main/$(basename "$2")</sourceDirectory>"
+        echo '<plugins><plugin><groupId>org.apache.maven.plugins</groupId>'
         echo '<artifactId>maven-compiler-plugin</artifactId><version>3.14.0</version></plugin>'
         [ "$1" != docs/start/kotlin.md ] || sed -n '/<artifactId>kotlin-maven-plugin/,/<\/plugin>/p' bindings/kotlin/pom.xml |
-            sed -e '1i <plugin><groupId>org.jetbrains.kotlin</groupId>' -e "s/\${kotlin.version}/$(kotlin_version)/" -e '/<args>/,/<\/args>/d'
+            sed -e '1i <plugin><groupId>org.jetbrains.kotlin</groupId>' -e "s/\${kotlin.version}/$(stated kotlin.version)/" -e '/<args>/,/<\/args>/d'
         echo '</plugins></build></project>'
     } >"$2/pom.xml"
     rm -rf "$build/m2/dev/ramway"
-    mvn -q -B -f "$2/pom.xml" -Dmaven.repo.local="$build/m2" compile
+    mvn -q -B -f "$2/pom.xml" -Dmaven.repo.local="$build/m2" -Dkotlin.compiler.daemon=false compile
 }
-kotlin_version() { sed -n 's/.*<kotlin.version>\(.*\)<.*/\1/p' bindings/kotlin/pom.xml; }
+stated() { sed -n "s/.*<$1>\(.*\)<.*/\1/p" bindings/kotlin/pom.xml; } # PROPERTY
 
 try_java() {
     mkdir -p "$tmp/java/src/main/java"
@@ -40,10 +41,9 @@ try_java() {
 try_kotlin() {
     mkdir -p "$tmp/kotlin/src/main/kotlin"
     block docs/start/kotlin.md kotlin >"$tmp/kotlin/src/main/kotlin/Main.kt"
-    sed -i '/<sourceDirectory>/d' "$tmp/kotlin/src/main/kotlin/Main.kt"
     maven_project docs/start/kotlin.md "$tmp/kotlin" || return 1
-    jars=$(find "$build/m2/dev/ramway" "$build/m2/org/jetbrains" -name 'ramway*.jar' -o -name "kotlin-stdlib-$(kotlin_version).jar" \
-        -o -name 'kotlinx-coroutines-core-jvm-*.jar' | tr '\n' ':')
+    jars=$(find "$build/m2/dev/ramway" "$build/m2/org/jetbrains" -name 'ramway*.jar' -o -name "kotlin-stdlib-$(stated kotlin.version).jar" \
+        -o -name "kotlinx-coroutines-core-jvm-$(stated coroutines.version).jar" | tr '\n' ':')
     run="timeout 60 $JAVA_HOME/bin/java --enable-native-access=ALL-UNNAMED -cp $jars$tmp/kotlin/target/classes MainKt"
     both 'message 3' "$run" "$run receive"
 }

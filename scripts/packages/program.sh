@@ -3,7 +3,7 @@
 # With QUICK it is the one that the tests use, which is neither static nor small.
 build_program() { # MACHINE
     if [ -n "${QUICK:-}" ]; then
-        cargo build --quiet --locked -p ramway-cli --bin ramway && program=$target/debug/ramway
+        cargo build --quiet --locked -p ramway-cli --bin ramway && strip -o "$build/ramway" "$target/debug/ramway" && program=$build/ramway
     else
         sh scripts/dist.sh "$1-unknown-linux-musl" && program=$target/$1-unknown-linux-musl/dist/ramway
     fi
@@ -12,8 +12,8 @@ pack_program() {
     # The pages are made by the program for this machine.
     build_program "$here" && runs_here=$program || return 1
     for machine in $machines; do
-        name=ramway-$version-$machine-linux
-        build_program "$machine" && rm -rf "${build:?}/$name" && install -D -m 755 "$program" "$build/$name/bin/ramway" &&
+        program=$runs_here name=ramway-$version-$machine-linux
+        { [ "$machine" = "$here" ] || build_program "$machine"; } && rm -rf "${build:?}/$name" && install -D -m 755 "$program" "$build/$name/bin/ramway" &&
             sh scripts/share.sh "$runs_here" "$build/$name/share" &&
             install -D -m 644 -t "$build/$name/share/doc/ramway" README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT &&
             archive "$packages/$name.tar.gz" "$name" "$build/$name" . || return 1

@@ -47,8 +47,8 @@ use pending::Home;
 /// Calls the methods of a [`Server`](super::Server) of this machine.
 ///
 /// It is used by one at a time and takes no lock; [`shared`](Self::shared) makes one that many threads use. It does not connect
-/// again by itself, and repeats no call by itself: [`CallError::may_have_run`] says what can be made again without being made
-/// twice.
+/// again by itself, and repeats no call by itself: [`CallError::may_have_run`](super::CallError::may_have_run) says what can be made
+/// again without being made twice.
 ///
 /// Replies are received, time limits looked at and cancelled calls told to the server inside its calls. Who has calls under way and
 /// waits elsewhere calls [`progress`](Self::progress) now and then, or whenever [`readiness`](Self::readiness) and
@@ -95,10 +95,10 @@ impl Client {
     /// Sends a request and waits for its reply, as long as it takes.
     ///
     /// # Errors
-    /// What the server said ([`CallError::status`]), or: `TooLarge` for a request that the server's rings cannot hold, or a reply
-    /// beyond `max_buffered`; `Closed` if the server closed (the call was not run) and `PeerDead` if it died (it may have been);
-    /// `Corrupt` if the server broke the rules, which ends all calls; `Interrupted` if [so asked](Self::set_interruptible);
-    /// `Detached` in a fork's child.
+    /// What the server said ([`CallError::status`](super::CallError::status)), or: `TooLarge` for a request that the server's rings
+    /// cannot hold, or a reply beyond `max_buffered`; `Closed` if the server closed (the call was not run) and `PeerDead`
+    /// if it died (it may have been); `Corrupt` if the server broke the rules, which ends all calls; `Interrupted` if
+    /// [so asked](Self::set_interruptible); `Detached` in a fork's child.
     #[inline]
     pub fn call(&mut self, method: u32, body: &[u8]) -> CallResult<Reply> {
         self.call_with(method, body, &CallOptions::new())

@@ -1,0 +1,1 @@
+var moduleSearchIndex = [{"l":"Ramway for Kotlin","url":"index.html"}]

@@ -1,0 +1,1 @@
+var packageSearchIndex = [{"l":"dev.ramway.kotlin","url":"dev/ramway/kotlin/package-summary.html"}, {"l":"All packages","url":"index.html"}]
