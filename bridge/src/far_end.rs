@@ -19,12 +19,18 @@ use std::time::{Duration, Instant};
 /// The longest that a wait takes before the thread checks what else there is.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
+/// After how long without a word the near end of a connection is asked, and how often.
+const ASK_AFTER: Duration = Duration::from_secs(2);
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
 /// What has come for a stream.
 pub enum Came {
     /// A near end says where it is.
     Hello(Hello),
-    /// Data.
-    Data(Payload),
+    /// Data, and when it came.
+    Data(Payload, Instant),
+    /// Of a connection: there is no near end any more.
+    Over,
 }
 
 /// Takes a local sender's role; it is told the near segment's alignment and capacity.
@@ -40,6 +46,9 @@ pub struct Import {
     pub kind: &'static str,
     /// The segment's name.
     pub name: String,
+    /// Of a connection's stream: the machine at its other end, which knows of it, and its number. An end is final then, and nothing
+    /// is kept for a successor.
+    pub of: Option<(u64, u64)>,
     /// This machine.
     pub machine: u64,
     /// Another one in every process.
@@ -59,6 +68,8 @@ pub struct Import {
 struct Room {
     to: *mut u8,
     len: u32,
+    /// When its beginning came.
+    since: Instant,
 }
 
 struct Running {
@@ -80,18 +91,36 @@ struct Running {
     near: Option<(u64, Instant)>,
     back: Option<(u64, Outlet)>,
     complaint: log::Once,
+    /// Of a connection: when its near end was asked last whether it is there.
+    asked: Instant,
+}
+
+/// Why a far end is over that is of a connection; else it goes on until the bridge ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// The near sender has ended, and the local receiver was told so.
+    Ended(Ending),
+    /// The local receiver has ended, and the near end knows.
+    Left,
+    /// The bridge ends.
+    Stopped,
+    /// The near end is gone, or silent for too long, or something failed.
+    Lost,
 }
 
 /// Why a wait ended without what was waited for.
 enum No {
     Stopped,
     Failed(String),
+    /// Of a connection: it is over.
+    Over(Finish),
 }
 
 impl Import {
-    /// Writes what comes until the bridge ends.
-    pub fn run(self, came: mpsc::Receiver<Came>) {
-        counters::add(&self.counters.streams, 1);
+    /// Writes what comes until the bridge ends, or the connection does.
+    pub fn run(self, came: mpsc::Receiver<Came>) -> Finish {
+        let listed = self.of.is_none().then(|| self.counters.clone());
+        listed.iter().for_each(|counters| counters::add(&counters.streams, 1));
         let mut running = Running {
             import: self,
             came,
@@ -107,40 +136,61 @@ impl Import {
             near: None,
             back: None,
             complaint: log::Once::default(),
+            asked: Instant::now(),
         };
-        running.run();
+        let finish = running.run();
         running.leave_sink();
-        counters::sub(&running.import.counters.streams, 1);
+        listed.iter().for_each(|counters| counters::sub(&counters.streams, 1));
+        finish
     }
 }
 
 impl Running {
-    fn run(&mut self) {
+    fn run(&mut self) -> Finish {
+        if let Some((other, _)) = self.import.of {
+            self.near = Some((other, Instant::now()));
+        }
         while !self.import.stop.load(Ordering::Relaxed) {
             let next = match self.backlog.pop_front() {
                 Some(came) => came,
                 None => match self.came.recv_timeout(CHECK_INTERVAL) {
                     Ok(came) => came,
                     Err(mpsc::RecvTimeoutError::Timeout) => {
-                        self.on_silence();
-                        continue;
+                        match self.on_silence() {
+                            Ok(()) => continue,
+                            Err(No::Over(finish)) => return finish,
+                            Err(No::Stopped) => return Finish::Stopped,
+                            Err(No::Failed(text)) => {
+                                self.fail(&text);
+                                continue;
+                            }
+                        }
                     }
-                    Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return Finish::Stopped,
                 },
             };
             let done = match next {
                 Came::Hello(hello) => self.on_hello(&hello),
-                Came::Data(payload) => {
+                Came::Data(payload, since) => {
                     self.backlog_bytes = self.backlog_bytes.saturating_sub(payload.len() as u64);
-                    self.on_data(&payload)
+                    self.on_data(&payload, since)
                 }
+                // The sender's end would have come before.
+                Came::Over => Err(No::Over(Finish::Lost)),
             };
             match done {
                 Ok(()) => {}
-                Err(No::Stopped) => return,
-                Err(No::Failed(text)) => self.fail(&text),
+                Err(No::Stopped) => return Finish::Stopped,
+                Err(No::Over(finish)) => return finish,
+                Err(No::Failed(text)) => {
+                    self.fail(&text);
+                    if self.import.of.is_some() {
+                        return Finish::Lost;
+                    }
+                }
             }
         }
+        Finish::Stopped
     }
 
     /// Something is wrong that a person may put right: it is said once, and tried again at the next hello.
@@ -163,10 +213,11 @@ impl Running {
     }
 
     /// Where the rule says so, a link that is broken for long is a sender that died.
-    fn on_silence(&mut self) {
-        let OnDisconnect::EjectAfter(after) = self.import.on_disconnect else { return };
-        let silent = self.near.is_some_and(|(_, heard)| heard.elapsed() > after.max(SILENCE));
-        if silent && self.sink.is_some() {
+    fn on_silence(&mut self) -> Result<(), No> {
+        if self.import.of.is_some() {
+            return self.on_silence_of_connection();
+        }
+        if self.is_broken_for_long() && self.sink.is_some() {
             counters::add(&self.import.counters.ejected, 1);
             self.leave_sink();
             if let Some(far) = &mut self.far {
@@ -174,6 +225,68 @@ impl Running {
                 far.forget_taken();
             }
         }
+        Ok(())
+    }
+
+    fn is_broken_for_long(&self) -> bool {
+        let OnDisconnect::EjectAfter(after) = self.import.on_disconnect else { return false };
+        self.near.is_some_and(|(_, heard)| heard.elapsed() > after.max(SILENCE))
+    }
+
+    /// A connection ends with the first of many things, which are looked for while nothing comes.
+    fn on_silence_of_connection(&mut self) -> Result<(), No> {
+        if self.sink.is_none() {
+            self.open_sink()?;
+        }
+        if let Some(how) = self.sink.as_mut().and_then(|sink| sink.has_ended()) {
+            return self.receiver_has_ended(how);
+        }
+        self.ask_whether_it_is_there()
+    }
+
+    /// A near end says hello every second or two. One that does not is asked, and where the other bridge knows nothing of it,
+    /// that says so.
+    fn ask_whether_it_is_there(&mut self) -> Result<(), No> {
+        if self.is_broken_for_long() {
+            counters::add(&self.import.counters.ejected, 1);
+            return Err(No::Over(Finish::Lost));
+        }
+        let heard = self.near.map_or(self.asked, |(_, heard)| heard);
+        if heard.elapsed() < ASK_AFTER || self.asked.elapsed() < ASK_EVERY {
+            return Ok(());
+        }
+        self.asked = Instant::now();
+        match (&self.far, self.import.of) {
+            (None, Some((other, connection))) => self.say(other, &self.unknown(connection, 0)),
+            _ => self.ack(),
+        }
+    }
+
+    /// The receiver of a connection has ended, and no other one can come: the near end is told until it knows.
+    fn receiver_has_ended(&mut self, how: Ending) -> Result<(), No> {
+        counters::add(&self.import.counters.ends, 1);
+        let end = End { how, epoch: self.sink.as_ref().map_or(1, |sink| sink.peer_epoch().max(1)) };
+        self.leave_sink();
+        self.backlog.clear();
+        if let Some(far) = &mut self.far {
+            far.set_far_end(Some(end));
+        }
+        self.ack()?;
+        while !self.import.stop.load(Ordering::Relaxed) {
+            match self.came.recv_timeout(CHECK_INTERVAL) {
+                Ok(Came::Hello(hello)) => {
+                    self.near = Some((hello.near, Instant::now()));
+                    let Import { machine, run, .. } = self.import;
+                    let far = self.far.get_or_insert_with(|| Far::new(machine, run, &hello, hello.released, 1));
+                    far.set_far_end(Some(end));
+                    self.ack()?;
+                }
+                Ok(Came::Data(..)) | Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Ok(Came::Over) | Err(mpsc::RecvTimeoutError::Disconnected) => return Err(No::Over(Finish::Left)),
+            }
+            self.ask_whether_it_is_there()?;
+        }
+        Err(No::Stopped)
     }
 
     /// Whether a machine is the one that this name comes from.
@@ -225,6 +338,12 @@ impl Running {
         (self.align, self.capacity) = (hello.align, hello.capacity);
         self.room = None;
         self.written = None;
+        if self.import.of.is_some() {
+            self.open_sink()?;
+            let window = u32::try_from(self.import.window).unwrap_or(u32::MAX);
+            self.far = Some(Far::new(self.import.machine, self.import.run, hello, hello.released, window));
+            return Ok(());
+        }
         let ledger = Ledger::read(self.import.kind, &self.import.name);
         let had = self.sink.is_some();
         self.open_sink()?;
@@ -292,7 +411,7 @@ impl Running {
             return Ok(());
         }
         self.open_sink()?;
-        let Some(far) = &self.far else { return Ok(()) };
+        let Some(far) = self.far.as_ref().filter(|_| self.import.of.is_none()) else { return Ok(()) };
         let (stream, frame) = (far.stream(), far.expected().frame);
         let segment = self.segment()?;
         self.correspond(stream, segment, frame)
@@ -325,10 +444,14 @@ impl Running {
         if let Some(far) = &mut self.far {
             far.end_seen(end);
         }
+        if self.import.of.is_some() {
+            self.ack()?;
+            return Err(No::Over(Finish::Ended(end.how)));
+        }
         Ok(())
     }
 
-    fn on_data(&mut self, payload: &Payload) -> Result<(), No> {
+    fn on_data(&mut self, payload: &Payload, since: Instant) -> Result<(), No> {
         let bytes = payload.bytes();
         let Some((header, mut records)) = wire::decode_data(&bytes) else {
             counters::add(&self.import.counters.refused, 1);
@@ -343,7 +466,7 @@ impl Running {
         while let Some((record, payload)) = wire::next_record(&mut records) {
             let Some(far) = &mut self.far else { break };
             match far.judge(header.attempt, &record) {
-                Judgement::Take => self.take(&record, payload)?,
+                Judgement::Take => self.take(&record, payload, since)?,
                 Judgement::Have => counters::add(&self.import.counters.duplicates_dropped, 1),
                 Judgement::Gap => break,
             }
@@ -355,7 +478,7 @@ impl Running {
         self.ack()
     }
 
-    fn take(&mut self, record: &Record, payload: &[u8]) -> Result<(), No> {
+    fn take(&mut self, record: &Record, payload: &[u8], since: Instant) -> Result<(), No> {
         let len = payload.len() as u32;
         if record.start.offset == 0 {
             self.room = None;
@@ -366,7 +489,7 @@ impl Running {
                 sink.skip(record.seq.saturating_sub(record.start.frame));
             }
             let to = self.reserve(record.total)?;
-            self.room = Some(Room { to, len: record.total });
+            self.room = Some(Room { to, len: record.total, since });
         }
         let room = self.room.as_ref().filter(|room| room.len == record.total);
         let (Some(room), Some(sink), Some(far)) = (room, &mut self.sink, &mut self.far) else {
@@ -381,8 +504,9 @@ impl Running {
         unsafe { room.to.add(record.start.offset as usize).copy_from_nonoverlapping(payload.as_ptr(), payload.len()) };
         far.taken(record, len);
         if record.after(len).offset == 0 && record.start.offset + len == record.total {
+            let spent = room.since.elapsed();
             self.room = None;
-            sink.commit(record).map_err(|e| No::Failed(e.to_string()))?;
+            sink.commit(record, spent).map_err(|e| No::Failed(e.to_string()))?;
             self.written = Some(record.next);
             let Counters { messages, bytes, possible_duplicates, .. } = &*self.import.counters;
             counters::add(messages, 1);
@@ -431,6 +555,9 @@ impl Running {
 
     /// The local receiver has ended, and there is no room: so is the near sender told, until somebody takes its place.
     fn wait_for_receiver(&mut self, how: Ending) -> Result<(), No> {
+        if self.import.of.is_some() {
+            return self.receiver_has_ended(how);
+        }
         let sink = self.sink.as_mut().expect("opened by the caller");
         let end = End { how, epoch: sink.peer_epoch() };
         counters::add(&self.import.counters.ends, 1);
@@ -470,12 +597,13 @@ impl Running {
                         *last = Came::Hello(hello);
                     }
                 }
-                Came::Data(payload) => {
+                Came::Over => self.backlog.push_back(Came::Over),
+                Came::Data(payload, since) => {
                     let len = payload.len() as u64;
                     // An honest near end never has more under way. What is dropped is asked for again.
                     if self.backlog_bytes + len <= 2 * self.import.window + (1 << 20) {
                         self.backlog_bytes += len;
-                        self.backlog.push_back(Came::Data(payload));
+                        self.backlog.push_back(Came::Data(payload, since));
                     }
                 }
             }
@@ -513,7 +641,8 @@ impl Running {
         let failed = |e: crate::link::LinkError| No::Failed(e.to_string());
         if self.back.as_ref().is_none_or(|(of, _)| *of != near) {
             let Import { base, kind, name, .. } = &self.import;
-            let key = wire::key(base, kind, name, &format!("back/{near:016x}"));
+            let verb = if self.import.of.is_some() { "to" } else { "back" };
+            let key = wire::key(base, kind, name, &format!("{verb}/{near:016x}"));
             self.back = Some((near, self.import.link.outlet(key, How::Control).map_err(failed)?));
         }
         let (_, outlet) = self.back.as_ref().expect("made above");

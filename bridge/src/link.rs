@@ -2,6 +2,7 @@
 
 use crate::config::{self, Mode, Session, Tls};
 use std::fmt;
+use std::io::Read;
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::pubsub::{Publisher, Subscriber};
@@ -68,6 +69,14 @@ impl Payload {
     #[must_use]
     pub fn bytes(&self) -> std::borrow::Cow<'_, [u8]> {
         self.0.to_bytes()
+    }
+
+    /// The first `N` of them, without a copy of the others; `None`: there are fewer.
+    #[must_use]
+    pub fn first<const N: usize>(&self) -> Option<[u8; N]> {
+        let mut bytes = [0; N];
+        self.0.reader().read_exact(&mut bytes).ok()?;
+        Some(bytes)
     }
 
     /// How many.
@@ -158,6 +167,21 @@ impl Link {
             .wait()
             .map_err(failed(doing))?;
         Ok(Inlet { _subscriber: subscriber })
+    }
+
+    /// Puts one message under a key that seldom has any: a few bytes, which wait for room and go before data.
+    ///
+    /// # Errors
+    /// If the session is closed.
+    pub fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), LinkError> {
+        self.session
+            .put(key, bytes)
+            .congestion_control(CongestionControl::Block)
+            .priority(Priority::Data)
+            .express(true)
+            .allowed_destination(Locality::Remote)
+            .wait()
+            .map_err(failed(format_args!("putting a message under the key '{key}'")))
     }
 
     /// Ends the session.

@@ -274,6 +274,16 @@ fn an_end_is_told_after_the_last_message_and_until_it_is_acted_upon() {
     let step = near.on_ack(&far.ack(), Duration::ZERO);
     assert_eq!(step.seek, Some(Pos::at(FIRST)));
     assert!(!near.end().unwrap().1);
+    // What was lost goes first, and only then the end.
+    assert_eq!(near.hello().end, None);
+    assert!(!far.on_hello(&near.hello()));
+    assert!(near.room() > 0);
+    near.sent(record.after(3), 3, Duration::ZERO);
+    assert_eq!((near.room(), near.hello().end), (0, Some(end)));
+    assert_eq!(far.judge(near.attempt(), &record), Judgement::Take);
+    far.taken(&record, 3);
+    far.committed(record.next);
+    assert!(far.on_hello(&near.hello()));
 }
 
 #[test]
