@@ -7,6 +7,7 @@ pub mod bridge;
 pub mod certificates;
 pub mod net;
 pub mod proxy;
+pub mod service;
 pub mod traffic;
 
 use std::path::{Path, PathBuf};
