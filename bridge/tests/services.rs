@@ -91,3 +91,254 @@ fn a_bus_crosses_both_ways_with_its_ends() {
     }
     assert_eq!(receiver.recv_timeout(LONG).expect_err("over").kind(), ErrorKind::Closed);
 }
+
+#[test]
+fn calls_streams_time_limits_and_cancelling_cross() {
+    let pair = Pair::new(&format!("{RPC}{BLOCK}"));
+    let _server = Part::start(&pair.there, "serve", "store");
+    let _bridges = pair.start();
+    let mut client = client(&pair.socket("store"));
+    assert_eq!(client.max_in_flight(), 77, "as the server there says");
+    let body = message(1, 5000);
+    assert_eq!(client.call(ECHO, &body).expect("a reply").body(), body);
+    client.ping().expect("it answers");
+    // As many at a time as the server takes, and more.
+    let pending: Vec<_> = (0..200u64).map(|n| (n, client.start(ECHO, &n.to_le_bytes()).expect("started"))).collect();
+    for (number, pending) in pending {
+        assert_eq!(pending.wait(&mut client).expect("a reply").body(), number.to_le_bytes());
+    }
+    // Without a limit there stays none; with one, less is left there.
+    assert_eq!(service::number(&client.call(LEFT, b"").expect("a reply")), u64::MAX);
+    let left = service::number(&client.call_with(LEFT, b"", &patient()).expect("a reply"));
+    assert!(left <= LONG.as_micros() as u64, "{left}");
+    // More elements than may be under way.
+    let mut stream = client.stream_with(COUNT, &1000u64.to_le_bytes(), &patient().window(4)).expect("started");
+    let mut next = 0;
+    while let std::task::Poll::Ready(Some(element)) = stream.next_timeout(&mut client, LONG) {
+        assert_eq!(service::number(&element.expect("an element")), next);
+        next += 1;
+    }
+    assert_eq!(next, 1000);
+    // A call that is cancelled is cancelled there.
+    let held = client.start(HOLD, b"").expect("started");
+    until("the handler runs", || pair.there.at(".held").exists());
+    held.cancel(&mut client);
+    until("the handler is told", || {
+        client.progress();
+        pair.there.at(".cancelled").exists()
+    });
+    // One whose time is over is too.
+    std::fs::remove_file(pair.there.at(".cancelled")).expect("it is there");
+    let error = client.call_with(HOLD, b"", &CallOptions::new().timeout(Duration::from_millis(50))).expect_err("late");
+    assert!(error.is_timed_out(), "{error}");
+    // Or it was not begun in time.
+    assert_eq!(client.call(ECHO, b"on").expect("it goes on").body(), b"on");
+    client.close().expect("closed");
+}
+
+#[test]
+fn the_death_of_a_server_and_its_shutting_down_cross_as_what_they_are() {
+    let pair = Pair::new(&format!("{RPC}{BLOCK}"));
+    let server = Part::start(&pair.there, "serve", "store");
+    let _bridges = pair.start();
+    let mut first = client(&pair.socket("store"));
+    let held = first.start(HOLD, b"").expect("started");
+    until("the handler runs", || pair.there.at(".held").exists());
+    server.kill();
+    let error = held.wait(&mut first).expect_err("the server died");
+    assert_eq!((error.kind(), error.may_have_run()), (Some(ErrorKind::PeerDead), true));
+    // The listener goes with it.
+    until("nobody listens here any more", || !pair.socket("store").exists());
+    let server = Part::start(&pair.there, "serve", "store");
+    let mut second = client(&pair.socket("store"));
+    assert_eq!(second.call(ECHO, b"again").expect("the next server").body(), b"again");
+    let mut third = client(&pair.socket("store"));
+    assert!(third.call(SHUT_DOWN, b"").expect("the last reply").body().is_empty());
+    // A call that it did not take was not run.
+    let error = loop {
+        match second.call(ECHO, b"late") {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(!error.may_have_run(), "{error}");
+    server.wait();
+    until("nobody listens here any more", || !pair.socket("store").exists());
+}
+
+#[test]
+fn a_client_that_is_killed_is_dead_there() {
+    let pair = Pair::new(&format!("{RPC}{BLOCK}"));
+    let _server = Part::start(&pair.there, "serve", "store");
+    let _bridges = pair.start();
+    let client = Part::start(&pair.here, "hold", "store");
+    until("the handler runs", || pair.there.at(".held").exists());
+    client.kill();
+    until("its call is cancelled", || pair.there.at(".cancelled").exists());
+}
+
+/// The kinds of ends that a bus has, each with all that was sent before.
+#[test]
+fn a_bus_ends_after_its_last_message() {
+    let pair = Pair::new(&format!("{BUS}{BLOCK}"));
+    let server = Part::start(&pair.there, "echo", "echo");
+    let _bridges = pair.start();
+    let mut kept = bus(&pair.socket("echo"));
+    kept.send(1, b"hello").expect("sent");
+    assert_eq!(*kept.recv_timeout(LONG).expect("an answer"), *b"hello");
+    server.kill();
+    assert_eq!(end_of(&mut kept), ErrorKind::PeerDead);
+}
+
+#[test]
+fn a_link_that_breaks_and_comes_back_loses_and_doubles_nothing() {
+    let pair = Pair::new(&format!("{RPC}{BLOCK}"));
+    let _server = Part::start(&pair.there, "serve", "store");
+    let _bridges = pair.start();
+    let mut client = client(&pair.socket("store"));
+    for round in 1..=6u64 {
+        let pending: Vec<_> = (0..50u64).map(|_| client.start(RUNS, b"").expect("started")).collect();
+        match round % 3 {
+            0 => pair.link.half_close(),
+            1 => pair.link.reset(),
+            _ => {
+                pair.link.refuse(true);
+                pair.link.reset();
+                std::thread::sleep(Duration::from_millis(300));
+                pair.link.refuse(false);
+            }
+        }
+        for (n, pending) in (1..).zip(pending) {
+            // Each ran once, in order.
+            let runs = service::number(&pending.wait(&mut client).expect("a reply"));
+            assert_eq!(runs, (round - 1) * 50 + n);
+        }
+    }
+}
+
+#[test]
+fn what_a_call_waits_for_the_link_is_taken_off_its_time() {
+    let pair = Pair::new(&format!("{RPC}{BLOCK}"));
+    let _server = Part::start(&pair.there, "serve", "store");
+    let (_there, here) = pair.start();
+    let mut client = client(&pair.socket("store"));
+    assert_eq!(client.call(ECHO, b"1").expect("a reply").body(), b"1");
+    let _ = &here;
+    pair.link.refuse(true);
+    pair.link.reset();
+    let begun = Instant::now();
+    let limit = Duration::from_secs(1000);
+    let pending = client.start_with(LEFT, b"", &CallOptions::new().timeout(limit)).expect("started");
+    // The near bridge has read it when it asks for room no more: all that is sent is read.
+    std::thread::sleep(Duration::from_millis(1500));
+    let waited = begun.elapsed();
+    pair.link.refuse(false);
+    let left = Duration::from_micros(service::number(&pending.wait(&mut client).expect("a reply")));
+    // A bridge that was not run for a second would measure as much less.
+    assert!(left + waited <= limit + Duration::from_secs(1), "{left:?} left after {waited:?} of {limit:?}");
+}
+
+/// Who is not served is told so, and does not wait.
+#[test]
+fn who_cannot_be_served_is_told() {
+    let pair = Pair::new(&format!("{RPC}{BLOCK}max_connections = 4\n"));
+    let _server = Part::start(&pair.there, "serve-two", "store");
+    let _bridges = pair.start();
+    let path = pair.socket("store");
+    let mut first = client(&path);
+    assert_eq!(first.call(ECHO, b"1").expect("a reply").body(), b"1");
+    let mut second = client(&path);
+    assert_eq!(second.call(ECHO, b"2").expect("a reply").body(), b"2");
+    // The server there takes two.
+    let mut third = client(&path);
+    let error = third.call(ECHO, b"3").expect_err("one too many there");
+    assert_eq!((error.kind(), error.may_have_run()), (Some(ErrorKind::Closed), false));
+    // A plain bus on an RPC's listener.
+    let error = Bus::connector(&path).timeout(LONG).connect().expect_err("another kind");
+    assert_eq!(error.kind(), ErrorKind::AbiMismatch);
+    // Both who were there are served still.
+    assert_eq!(first.call(ECHO, b"4").expect("a reply").body(), b"4");
+    assert_eq!(second.call(ECHO, b"5").expect("a reply").body(), b"5");
+}
+
+#[test]
+fn twenty_clients_at_once() {
+    let pair = Pair::new(&format!("{RPC}{BLOCK}"));
+    let _server = Part::start(&pair.there, "serve", "store");
+    let _bridges = pair.start();
+    let threads: Vec<_> = (0..20u64)
+        .map(|number| {
+            let path = pair.socket("store");
+            std::thread::spawn(move || {
+                let mut client = client(&path);
+                for round in 0..20 {
+                    let body = message(number * 1000 + round, 4000);
+                    assert_eq!(client.call(ECHO, &body).expect("a reply").body(), body);
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("a client");
+    }
+}
+
+/// A bridge that dies is the end of its connections, on either side, and the next one makes new ones.
+#[test]
+fn a_bridge_that_is_killed_ends_its_connections() {
+    let pair = Pair::new(&format!("{RPC}{BLOCK}"));
+    let _server = Part::start(&pair.there, "serve", "store");
+    let (mut there, mut here) = pair.start();
+    for round in 0..4 {
+        let mut client = client(&pair.socket("store"));
+        let held = client.start(HOLD, b"").expect("started");
+        until("the handler runs", || pair.there.at(".held").exists());
+        if round % 2 == 0 {
+            there.kill();
+            there = pair.start_there();
+        } else {
+            here.kill();
+            here = pair.start_here();
+        }
+        let error = held.wait(&mut client).expect_err("a bridge died");
+        assert_eq!((error.kind(), error.may_have_run()), (Some(ErrorKind::PeerDead), true));
+        until("its call is cancelled there", || pair.there.at(".cancelled").exists());
+        for mark in [".held", ".cancelled"] {
+            std::fs::remove_file(pair.there.at(mark)).expect("it is there");
+        }
+    }
+    drop((there, here));
+}
+
+#[test]
+fn a_link_that_is_down_for_too_long_ends_connections_where_the_rule_says_so() {
+    let pair = Pair::new(&format!("{RPC}eject_after = \"1s\"\n"));
+    let _server = Part::start(&pair.there, "serve", "store");
+    let _bridges = pair.start();
+    let mut client = client(&pair.socket("store"));
+    let held = client.start(HOLD, b"").expect("started");
+    until("the handler runs", || pair.there.at(".held").exists());
+    pair.link.refuse(true);
+    pair.link.reset();
+    let error = held.wait(&mut client).expect_err("the link is down");
+    assert_eq!((error.kind(), error.may_have_run()), (Some(ErrorKind::PeerDead), true));
+    until("its call is cancelled there", || pair.there.at(".cancelled").exists());
+    until("nobody listens here any more", || !pair.socket("store").exists());
+    pair.link.refuse(false);
+    let mut client = service::client(&pair.socket("store"));
+    assert_eq!(client.call(ECHO, b"back").expect("a reply").body(), b"back");
+}
+
+/// A listener that takes one connection gets one: the bridge's own is the first one that is asked for.
+#[test]
+fn a_listener_of_one_connection_is_bridged() {
+    let pair = Pair::new(&format!("{BUS}{BLOCK}"));
+    let server = Part::start(&pair.there, "echo-one", "echo");
+    let _bridges = pair.start();
+    let mut bus = bus(&pair.socket("echo"));
+    bus.send(1, b"only").expect("sent");
+    assert_eq!(*bus.recv_timeout(LONG).expect("an answer"), *b"only");
+    drop(bus);
+    server.wait();
+    until("nobody listens here any more", || !pair.socket("echo").exists());
+}
