@@ -6,6 +6,7 @@ use crate::link::{How, Link, Outlet, Payload};
 use crate::local::Sink;
 use crate::log;
 use crate::place::{self, Ledger};
+use crate::rpc::Transit;
 use crate::stream::{Ack, End, Ending, FORGET_AFTER, Far, Hello, Judgement, Record, SILENCE};
 use crate::wire;
 use ramway::ErrorKind;
@@ -70,6 +71,8 @@ struct Room {
     len: u32,
     /// When its beginning came.
     since: Instant,
+    /// Of a call: by how much that was later than it might have been.
+    late: Duration,
 }
 
 struct Running {
@@ -91,6 +94,8 @@ struct Running {
     near: Option<(u64, Instant)>,
     back: Option<(u64, Outlet)>,
     complaint: log::Once,
+    begun: Instant,
+    transit: Transit,
     /// Of a connection: when its near end was asked last whether it is there.
     asked: Instant,
 }
@@ -136,6 +141,8 @@ impl Import {
             near: None,
             back: None,
             complaint: log::Once::default(),
+            begun: Instant::now(),
+            transit: Transit::default(),
             asked: Instant::now(),
         };
         let finish = running.run();
@@ -156,14 +163,9 @@ impl Running {
                 None => match self.came.recv_timeout(CHECK_INTERVAL) {
                     Ok(came) => came,
                     Err(mpsc::RecvTimeoutError::Timeout) => {
-                        match self.on_silence() {
-                            Ok(()) => continue,
-                            Err(No::Over(finish)) => return finish,
-                            Err(No::Stopped) => return Finish::Stopped,
-                            Err(No::Failed(text)) => {
-                                self.fail(&text);
-                                continue;
-                            }
+                        match self.on_silence().err().and_then(|no| self.failed(no)) {
+                            None => continue,
+                            Some(finish) => return finish,
                         }
                     }
                     Err(mpsc::RecvTimeoutError::Disconnected) => return Finish::Stopped,
@@ -178,19 +180,23 @@ impl Running {
                 // The sender's end would have come before.
                 Came::Over => Err(No::Over(Finish::Lost)),
             };
-            match done {
-                Ok(()) => {}
-                Err(No::Stopped) => return Finish::Stopped,
-                Err(No::Over(finish)) => return finish,
-                Err(No::Failed(text)) => {
-                    self.fail(&text);
-                    if self.import.of.is_some() {
-                        return Finish::Lost;
-                    }
-                }
+            if let Some(finish) = done.err().and_then(|no| self.failed(no)) {
+                return finish;
             }
         }
         Finish::Stopped
+    }
+
+    /// Why it is over, if it is.
+    fn failed(&mut self, no: No) -> Option<Finish> {
+        match no {
+            No::Stopped => Some(Finish::Stopped),
+            No::Over(finish) => Some(finish),
+            No::Failed(text) => {
+                self.fail(&text);
+                self.import.of.map(|_| Finish::Lost)
+            }
+        }
     }
 
     /// Something is wrong that a person may put right: it is said once, and tried again at the next hello.
@@ -321,6 +327,10 @@ impl Running {
             self.begin(hello)?;
         }
         let Some(far) = &mut self.far else { return Ok(()) };
+        if self.import.of.is_some() && hello.time != 0 {
+            // What is fast over this link; that a hello is late says nothing.
+            self.transit.late(hello.time, self.begun.elapsed());
+        }
         let before = far.expected();
         let ends = far.on_hello(hello);
         let skipped = far.expected() > before;
@@ -489,7 +499,11 @@ impl Running {
                 sink.skip(record.seq.saturating_sub(record.start.frame));
             }
             let to = self.reserve(record.total)?;
-            self.room = Some(Room { to, len: record.total, since });
+            let late = match self.import.of {
+                Some(_) if record.time != 0 => self.transit.late(record.time, since.saturating_duration_since(self.begun)),
+                _ => Duration::ZERO,
+            };
+            self.room = Some(Room { to, len: record.total, since, late });
         }
         let room = self.room.as_ref().filter(|room| room.len == record.total);
         let (Some(room), Some(sink), Some(far)) = (room, &mut self.sink, &mut self.far) else {
@@ -504,7 +518,7 @@ impl Running {
         unsafe { room.to.add(record.start.offset as usize).copy_from_nonoverlapping(payload.as_ptr(), payload.len()) };
         far.taken(record, len);
         if record.after(len).offset == 0 && record.start.offset + len == record.total {
-            let spent = room.since.elapsed();
+            let spent = room.since.elapsed() + room.late;
             self.room = None;
             sink.commit(record, spent).map_err(|e| No::Failed(e.to_string()))?;
             self.written = Some(record.next);

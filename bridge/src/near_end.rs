@@ -248,6 +248,11 @@ impl<'a> Running<'a> {
         self.begun.elapsed()
     }
 
+    /// This bridge's own clock, for what a call spends under way. Never 0.
+    fn time(&self) -> u64 {
+        self.begun.elapsed().as_nanos() as u64 + 1
+    }
+
     fn run(&mut self) -> Over {
         loop {
             if self.export.stop.load(Ordering::Relaxed) {
@@ -286,7 +291,11 @@ impl<'a> Running<'a> {
 
     fn say_hello(&mut self) -> Result<(), Over> {
         self.asked.get_or_insert_with(Instant::now);
-        let bytes = wire::encode_hello(&self.near.hello());
+        let mut hello = self.near.hello();
+        if self.export.other.is_some() {
+            hello.time = self.time();
+        }
+        let bytes = wire::encode_hello(&hello);
         self.hello.put(bytes).map_err(|e| Over::Failed(e.to_string()))
     }
 
@@ -454,6 +463,7 @@ impl<'a> Running<'a> {
                     Err(e) => return self.nothing(&e),
                 }
             }
+            let sent_at = self.time();
             let Some(Current { found, offset }) = &mut self.current else { break };
             let left = found.len - *offset;
             // The time of a call goes in one piece.
@@ -465,7 +475,7 @@ impl<'a> Running<'a> {
                 next: found.next,
                 tag: found.tag,
                 seq: found.seq,
-                time: found.time,
+                time: found.since.map_or(found.time, |_| sent_at),
                 total: found.len,
                 type_id: found.type_id,
             };

@@ -25,9 +25,62 @@ pub fn shorten(payload: &mut [u8], spent: Duration) {
     }
 }
 
+/// How long the fastest way over the link is remembered. The two clocks go apart meanwhile.
+const REMEMBERED: Duration = Duration::from_secs(30);
+/// More than two clocks go apart in twice that time: so much is not taken for time on the way.
+const APART: Duration = Duration::from_millis(10);
+
+/// How much later something arrived than it might have: a link that is held up keeps what is under way, and neither end can see it
+/// there. The clocks of both ends have nothing to do with each other; what took the shortest time says how they differ.
+#[derive(Debug, Default)]
+pub struct Transit {
+    /// Arrival less sending of what was fastest, of this period and of the one before.
+    fastest: [Option<i64>; 2],
+    /// When this period began.
+    since: Duration,
+}
+
+impl Transit {
+    /// By how much something was late, at the least. `sent`: nanoseconds of the other end's clock; `arrived`: of this end's.
+    pub fn late(&mut self, sent: u64, arrived: Duration) -> Duration {
+        if arrived.saturating_sub(self.since) > REMEMBERED {
+            // By one period, however long nothing came: what was known before a silence still counts after it.
+            self.fastest = [None, self.fastest[0].or(self.fastest[1])];
+            self.since = arrived;
+        }
+        let took = (arrived.as_nanos() as u64).wrapping_sub(sent) as i64;
+        let fastest = self.fastest.iter().flatten().fold(took, |least, other| least.min(*other));
+        self.fastest[0] = Some(self.fastest[0].map_or(took, |least| least.min(took)));
+        Duration::from_nanos(took.wrapping_sub(fastest).max(0) as u64).saturating_sub(APART)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_later_than_the_fastest_is_late() {
+        let mut transit = Transit::default();
+        // This clock is 40 s ahead of the other one; the way takes 1 ms.
+        let mut late = |sent_ms: u64, took_ms: u64| {
+            let (sent, arrived) = (sent_ms * 1_000_000, Duration::from_millis(40_000 + sent_ms + took_ms));
+            transit.late(sent, arrived).as_millis()
+        };
+        assert_eq!(late(0, 5), 0);
+        assert_eq!(late(10, 1), 0);
+        assert_eq!(late(20, 1), 0);
+        // Held up for 2 s: those 10 ms are not taken off that two clocks may go apart.
+        assert_eq!(late(30, 2001), 1990);
+        assert_eq!(late(40, 1), 0);
+        // After a long silence it is still known what is fast, for a while.
+        assert_eq!(late(100_000, 501), 490);
+        assert_eq!(late(140_000, 501), 0);
+        // What another end says of its clock is only a number.
+        assert_eq!(Transit::default().late(u64::MAX, Duration::ZERO), Duration::ZERO);
+        transit.late(0, Duration::ZERO);
+        transit.late(u64::MAX / 2, Duration::from_secs(1));
+    }
 
     #[test]
     fn time_is_taken_off_and_never_becomes_no_limit() {

@@ -8,7 +8,7 @@ use crate::stream::{Ack, End, Ending, Hello, Pos, Record};
 pub const MAGIC: u32 = u32::from_le_bytes(*b"RWB\x01");
 
 /// Bytes of a [`Hello`].
-pub const HELLO_LEN: usize = 80;
+pub const HELLO_LEN: usize = 88;
 /// Bytes of an [`Ack`].
 pub const ACK_LEN: usize = 80;
 /// Bytes before the records of data.
@@ -126,6 +126,7 @@ pub fn encode_hello(hello: &Hello) -> Vec<u8> {
     to.extend_from_slice(&hello.capacity.to_le_bytes());
     to.extend_from_slice(&hello.far.to_le_bytes());
     put_end(&mut to, hello.end);
+    to.extend_from_slice(&hello.time.to_le_bytes());
     to
 }
 
@@ -144,6 +145,7 @@ pub fn decode_hello(bytes: &[u8]) -> Option<Hello> {
         capacity: from.u64()?,
         far: from.u64()?,
         end: from.end()?,
+        time: from.u64()?,
     })
 }
 

@@ -95,6 +95,7 @@ impl Near {
             capacity: self.geometry.1,
             far: self.far.map_or(0, |(far, _)| far),
             end: self.end.filter(|_| self.is_at_end()),
+            time: 0,
         }
     }
 
