@@ -500,7 +500,9 @@ impl Running {
             }
             let to = self.reserve(record.total)?;
             let late = match self.import.of {
-                Some(_) if record.time != 0 => self.transit.late(record.time, since.saturating_duration_since(self.begun)),
+                Some(_) if record.time != 0 => {
+                    self.transit.late(record.time, since.saturating_duration_since(self.begun))
+                }
                 _ => Duration::ZERO,
             };
             self.room = Some(Room { to, len: record.total, since, late });

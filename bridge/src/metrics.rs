@@ -164,7 +164,9 @@ fn counts() -> [Count; 17] {
         ),
         count("ramway_bridge_streams", "Segments that are bridged, listeners included", None, gauge, |c| &c.streams),
         count("ramway_bridge_connected_streams", "Those of them whose far side answers", None, gauge, |c| &c.connected),
-        count("ramway_bridge_connections", "Connections of a bus or RPC that are open", None, gauge, |c| &c.connections),
+        count("ramway_bridge_connections", "Connections of a bus or RPC that are open", None, gauge, |c| {
+            &c.connections
+        }),
         count("ramway_bridge_opened_connections", "Connections that were made", None, counter, |c| &c.connected_ever),
         count(
             "ramway_bridge_refused_connections",

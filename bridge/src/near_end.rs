@@ -149,12 +149,14 @@ impl Export {
     fn hear(&self) -> Result<Hearing, LinkError> {
         let (to, mut hearing) = ear();
         let counters = self.counters.clone();
-        let inlet = self.link.inlet(self.key(&format!("back/{:016x}", self.machine)), move |arrived| {
-            match wire::decode_ack(&arrived.payload().bytes()) {
-                Some(ack) => to.tell(Heard::Ack(ack)),
-                None => counters::add(&counters.refused, 1),
-            }
-        })?;
+        let inlet =
+            self.link.inlet(
+                self.key(&format!("back/{:016x}", self.machine)),
+                move |arrived| match wire::decode_ack(&arrived.payload().bytes()) {
+                    Some(ack) => to.tell(Heard::Ack(ack)),
+                    None => counters::add(&counters.refused, 1),
+                },
+            )?;
         hearing.inlet = Some(inlet);
         Ok(hearing)
     }

@@ -38,9 +38,8 @@ impl Pair {
     fn new(rule: &str) -> Self {
         let (there, here, port) = (Machine::new("there"), Machine::new("here"), free_port());
         let link = Proxy::start(([127, 0, 0, 1], port).into());
-        let text = |link: String, direction: &str| {
-            format!("[link]\n{link}\n[[rule]]\n{rule}direction = \"{direction}\"\n")
-        };
+        let text =
+            |link: String, direction: &str| format!("[link]\n{link}\n[[rule]]\n{rule}direction = \"{direction}\"\n");
         let export = there.write("bridge.toml", &text(format!("listen = [\"tcp/127.0.0.1:{port}\"]"), "export"));
         let import = here.write("bridge.toml", &text(format!("connect = [\"tcp/{}\"]", link.address), "import"));
         Self { there, here, export, import, link }
@@ -372,4 +371,78 @@ fn a_listener_of_one_connection_is_bridged() {
     drop(bus);
     server.wait();
     until("nobody listens here any more", || !pair.socket("echo").exists());
+}
+
+/// Many producers on one machine, their consumer on the other: buses of one direction.
+#[test]
+fn an_inbox_takes_what_producers_elsewhere_send() {
+    let pair = Pair::new(&format!("{BUS}{BLOCK}"));
+    let _consumer = Part::start(&pair.there, "inbox", "echo");
+    let _bridges = pair.start();
+    let mut producer = bus(&pair.socket("echo"));
+    assert!(producer.receiver().is_err(), "it has no way back");
+    for number in 0..20u64 {
+        producer.send(1, &number.to_le_bytes()).expect("sent");
+    }
+    producer.close().expect("closed");
+    until("the last message arrives", || pair.there.at(".got-19").exists());
+    until("and then that it has closed", || pair.there.at(".closed").exists());
+    assert!((0..20).all(|number| pair.there.at(&format!(".got-{number}")).exists()));
+    assert!(!pair.there.at(".died").exists());
+    let mut producer = bus(&pair.socket("echo"));
+    producer.send(1, &20u64.to_le_bytes()).expect("sent");
+    producer.abandon();
+    until("what it has sent arrives", || pair.there.at(".got-20").exists());
+    until("and that it died", || pair.there.at(".died").exists());
+}
+
+#[test]
+fn the_limit_of_a_rule_is_said_and_counted_and_a_bridge_that_ends_says_so() {
+    let pair = Pair::new(&format!("{BUS}{BLOCK}max_connections = 1\n"));
+    let _server = Part::start(&pair.there, "echo", "echo");
+    let _there = pair.start_there();
+    let (here, metrics) = pair.start_here_with_metrics();
+    let mut first = bus(&pair.socket("echo"));
+    first.send(1, b"first").expect("sent");
+    assert_eq!(*first.recv_timeout(LONG).expect("an answer"), *b"first");
+    let error = Bus::connector(pair.socket("echo")).timeout(LONG).connect().expect_err("one too many");
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    until("it is counted", || metric(metrics, "ramway_bridge_refused_connections_total") == 1.0);
+    assert_eq!(metric(metrics, "ramway_bridge_connections"), 1.0);
+    assert_eq!(metric(metrics, "ramway_bridge_opened_connections_total"), 1.0);
+    // One message each way.
+    until("they are counted", || metric(metrics, "ramway_bridge_messages_total") == 2.0);
+    assert_eq!(metric(metrics, "ramway_bridge_payload_bytes_total"), 10.0);
+    drop(first);
+    until("its place is free", || metric(metrics, "ramway_bridge_connections") == 0.0);
+    let mut second = bus(&pair.socket("echo"));
+    second.send(1, b"second").expect("sent");
+    assert_eq!(*second.recv_timeout(LONG).expect("an answer"), *b"second");
+    here.signal(libc::SIGTERM);
+    assert_eq!(end_of(&mut second), ErrorKind::PeerDead);
+    let (status, text) = here.wait();
+    assert!(status.success(), "{text}");
+}
+
+/// As a person tries it: `ramway serve` on one machine, `ramway call` on the other (`RAMWAY_TEST_COMMAND`, which `make test` builds).
+#[test]
+fn the_command_serves_and_calls() {
+    let Some(ramway) = std::env::var_os("RAMWAY_TEST_COMMAND") else {
+        return println!("skipped: RAMWAY_TEST_COMMAND does not say where the command `ramway` is");
+    };
+    let pair = Pair::new(&format!("{RPC}{BLOCK}"));
+    let on = |machine: &Machine| {
+        let mut command = std::process::Command::new(&ramway);
+        command.env("RAMWAY_DIR", &machine.directory).stdin(std::process::Stdio::null());
+        command
+    };
+    let mut serve = on(&pair.there).args(["serve", "store", "--exec", "tr a-z A-Z"]).spawn().expect("it serves");
+    let _bridges = pair.start();
+    let call = on(&pair.here).args(["call", "store", "1", "--data", "hello", "--timeout", "2m"]).output();
+    // SAFETY: a plain system call; the child is not waited for yet, so that its number is nobody else's.
+    assert_eq!(unsafe { libc::kill(serve.id() as libc::pid_t, libc::SIGINT) }, 0, "it serves");
+    serve.wait().expect("it ends");
+    let call = call.expect("it calls");
+    assert!(call.status.success(), "{}", String::from_utf8_lossy(&call.stderr));
+    assert_eq!(String::from_utf8_lossy(&call.stdout).trim_end(), "HELLO");
 }

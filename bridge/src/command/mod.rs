@@ -11,9 +11,9 @@ use ramway_cli::color::Color;
 use ramway_cli::failure::{Failure, Outcome, USAGE};
 use ramway_cli::units::parse_duration;
 
+use crate::check;
 use crate::config::raw::{self, Maybe, Quantity, Spanned, bare};
 use crate::config::{Config, Problems};
-use crate::check;
 
 const ABOUT: &str = "Carries rings, topics, buses and RPC to the next machine, over Zenoh.";
 

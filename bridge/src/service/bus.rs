@@ -29,7 +29,7 @@ pub struct BusSource {
 impl BusSource {
     /// `rpc`: its frames are RPC's.
     #[must_use]
-    pub fn new(mut receiver: Receiver, rpc: bool) -> Box<dyn Source> {
+    pub fn of(mut receiver: Receiver, rpc: bool) -> Box<dyn Source> {
         let first = receiver.start().own;
         Box::new(Self { receiver, rpc, known: VecDeque::new(), next: 0, first })
     }

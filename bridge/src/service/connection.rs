@@ -46,7 +46,7 @@ impl Connection<'_> {
         thread::scope(|scope| {
             if let Some(receiver) = receiver {
                 let reads = move || {
-                    let over = this.export().run_hearing(BusSource::new(receiver, this.common.is_rpc()), hearing);
+                    let over = this.export().run_hearing(BusSource::of(receiver, this.common.is_rpc()), hearing);
                     this.post.near_is_over();
                     if let Over::Failed(text) = &over {
                         this.failed(text);

@@ -253,12 +253,10 @@ fn connect(
     let text = match why {
         Unmade::Gone | Unmade::Stopped => return,
         Unmade::TooLate => "the link is down".into(),
-        Unmade::Refused(number) => {
-            match i32::try_from(number).ok().and_then(ErrorKind::from_code) {
-                Some(kind) => format!("the listener there refused it: {kind}"),
-                None => format!("the listener there refused it, with the error number {number}"),
-            }
-        }
+        Unmade::Refused(number) => match i32::try_from(number).ok().and_then(ErrorKind::from_code) {
+            Some(kind) => format!("the listener there refused it: {kind}"),
+            None => format!("the listener there refused it, with the error number {number}"),
+        },
     };
     counters::add(&common.counters.refused_connections, 1);
     log::say(&format!("a connection of the {kind} '{name}' is closed: {text}"));

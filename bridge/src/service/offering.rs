@@ -46,6 +46,8 @@ pub struct Offering {
     /// At most one: the thread that makes the first connection.
     probe: Crowd,
     connections: Crowd,
+    /// Connections that found no place, and since when.
+    full: Vec<(u64, Instant)>,
     complaint: log::Once,
     is_connected: bool,
 }
@@ -69,6 +71,7 @@ impl Offering {
             failed: None,
             probe: Crowd::default(),
             connections: Crowd::default(),
+            full: Vec::new(),
             complaint: log::Once::default(),
             is_connected: false,
         }
@@ -206,19 +209,45 @@ impl Offering {
         self.complaint.say(&format!("{} of the {kind} '{name}': {text}", Direction::Export.word()));
     }
 
+    /// Answers a machine that has asked for a connection that is not made.
+    fn refuse(&self, other: u64, connection: u64, why: ErrorKind) {
+        counters::add(&self.common.counters.refused_connections, 1);
+        let Common { link, base, kind, name, machine, .. } = &self.common;
+        let head = Head { about: About::Opened, from: *machine, connection };
+        let key = wire::key(base, kind, name, &format!("to/{other:016x}"));
+        // What is lost is asked for again.
+        let _ = link.put(&key, wire::encode_note(&head, why.code() as u32));
+    }
+
+    /// Whether there was no place for this connection a while ago either.
+    fn is_still_full(&mut self, number: u64) -> bool {
+        self.full.retain(|(_, since)| since.elapsed() < CONNECT_TIMEOUT);
+        match self.full.iter().position(|(asked, _)| *asked == number) {
+            Some(at) if self.full[at].1.elapsed() > LOOK_EVERY => {
+                self.full.swap_remove(at);
+                true
+            }
+            Some(_) => false,
+            None => {
+                self.full.push((number, Instant::now()));
+                false
+            }
+        }
+    }
+
     /// Connects to it for a program on another machine.
     fn open(&mut self, other: u64, number: u64) {
         self.heard = Some(Instant::now());
-        let refuse = |kind: ErrorKind| {
-            counters::add(&self.common.counters.refused_connections, 1);
-            answer(&self.common, other, number, kind.code() as u32);
-        };
         if self.listener == 0 && self.spare.is_none() {
-            return refuse(ErrorKind::NotFound);
+            return self.refuse(other, number, ErrorKind::NotFound);
         }
         let most = self.common.max_connections();
         if self.connections.len() >= most {
-            refuse(ErrorKind::Busy);
+            if !self.is_still_full(number) {
+                // Asked again, it has found a place that became free meanwhile: the other bridge knows sooner of an end.
+                return;
+            }
+            self.refuse(other, number, ErrorKind::Busy);
             return self.complain(&format!(
                 "there are {most} connections, as many as the rule's max_connections; one more was refused"
             ));
@@ -249,7 +278,7 @@ impl Offering {
             }
         });
         if let Err(e) = begun {
-            refuse(ErrorKind::NoSpace);
+            self.refuse(other, number, ErrorKind::NoSpace);
             self.complain(&format!("no thread for a connection: {e}"));
         }
     }
@@ -259,13 +288,4 @@ impl Offering {
 fn connector(common: &Common) -> Connector {
     let connector = Bus::connector(&common.name).timeout(CONNECT_TIMEOUT).wait_policy(WaitPolicy::Block);
     if common.is_rpc() { connector.rpc() } else { connector }
-}
-
-/// Answers a machine that has asked for a connection that is not made.
-fn answer(common: &Common, other: u64, connection: u64, number: u32) {
-    let Common { link, base, kind, name, machine, .. } = common;
-    let head = Head { about: About::Opened, from: *machine, connection };
-    let key = wire::key(base, kind, name, &format!("to/{other:016x}"));
-    // What is lost is asked for again.
-    let _ = link.put(&key, wire::encode_note(&head, number));
 }

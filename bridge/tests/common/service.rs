@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ramway::rpc::{CallOptions, Client, Fault, Server};
-use ramway::{Bus, ErrorKind, Listener};
+use ramway::{Bus, ErrorKind, Inbox, Incoming, Left, Listener};
 
 use super::{LONG, Machine, until};
 
@@ -67,8 +67,12 @@ pub fn play() {
         "serve-two" => serve(Server::builder(&name).max_clients(2)),
         "echo" => echo(&Listener::builder(&name).capacities(1 << 16, 1 << 15).align(64).bind().expect("a listener")),
         "echo-one" => answer(Bus::listen(&name, 1 << 16).expect("a bus")),
+        "inbox" => collect(Inbox::bind(&name).expect("an inbox")),
         // A client that is killed while it calls.
-        "hold" => drop(client(&std::env::var_os("RAMWAY_DIR").map(PathBuf::from).expect("set").join(name + ".sock")).call(HOLD, b"")),
+        "hold" => drop(
+            client(&std::env::var_os("RAMWAY_DIR").map(PathBuf::from).expect("set").join(name + ".sock"))
+                .call(HOLD, b""),
+        ),
         other => panic!("no part is called {other}"),
     }
 }
@@ -108,6 +112,21 @@ fn serve(builder: ramway::rpc::ServerBuilder) {
     };
     server.method(SHUT_DOWN, shut_down).expect("a method");
     server.run().expect("it serves");
+}
+
+/// Leaves files of what it has received: `.got-N` after the message N, `.closed` and `.died` of who has gone.
+fn collect(mut inbox: Inbox) {
+    let directory = ramway::survey::directory();
+    loop {
+        let mark = match inbox.recv().expect("an inbox that goes on") {
+            Incoming::Message(_, message) => {
+                format!(".got-{}", u64::from_le_bytes((&*message).try_into().expect("8 bytes")))
+            }
+            Incoming::Left(_, Left::Closed) => ".closed".into(),
+            Incoming::Left(_, _) => ".died".into(),
+        };
+        std::fs::write(directory.join(mark), "").expect("a file");
+    }
 }
 
 /// Answers each message with itself.
