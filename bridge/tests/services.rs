@@ -6,7 +6,7 @@ use common::bridge::{Bridge, command, free_port, metric};
 use common::net::Net;
 use common::proxy::Proxy;
 use common::service::{self, COUNT, ECHO, HOLD, LEFT, Part, RUNS, SHUT_DOWN, bus, client, end_of, patient, socket};
-use common::{LONG, Machine, message, until};
+use common::{LONG, Machine, checked, message, until};
 use ramway::rpc::CallOptions;
 use ramway::{Bus, ErrorKind};
 use std::net::SocketAddr;
@@ -445,4 +445,32 @@ fn the_command_serves_and_calls() {
     let call = call.expect("it calls");
     assert!(call.status.success(), "{}", String::from_utf8_lossy(&call.stderr));
     assert_eq!(String::from_utf8_lossy(&call.stdout).trim_end(), "HELLO");
+}
+
+/// Both directions full of messages in pieces, and the end right behind them.
+#[test]
+fn a_bus_in_full_flow_outlives_a_link_that_is_reset_again_and_again() {
+    let pair = Pair::new(&format!("{BUS}{BLOCK}chunk = 1024\nwindow = \"64K\"\n"));
+    let _server = Part::start(&pair.there, "echo", "echo");
+    let _bridges = pair.start();
+    let (sender, receiver) = bus(&pair.socket("echo")).split();
+    let (mut sender, mut receiver) = (sender.expect("both ways"), receiver.expect("both ways"));
+    const MESSAGES: u64 = 1200;
+    const LONGEST: usize = 9000;
+    let sends = std::thread::spawn(move || {
+        for number in 0..MESSAGES {
+            sender.send_timeout(1, &message(number, LONGEST), LONG).expect("room");
+        }
+        sender.close().expect("closed");
+    });
+    for number in 0..MESSAGES {
+        let answer = receiver.recv_timeout(LONG).expect("an answer");
+        assert_eq!(checked(&answer, LONGEST), number);
+        if number % 150 == 100 {
+            pair.link.reset();
+        }
+    }
+    pair.link.reset();
+    assert_eq!(receiver.recv_timeout(LONG).expect_err("over").kind(), ErrorKind::Closed);
+    sends.join().expect("the sender");
 }
