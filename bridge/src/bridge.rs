@@ -480,6 +480,7 @@ impl Shared {
                 kind: rule.kind.word(),
                 name: name.to_owned(),
                 of: None,
+                leaves_quietly: false,
                 machine: self.machine,
                 run: self.run,
                 window: rule.window,

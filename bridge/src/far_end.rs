@@ -50,6 +50,9 @@ pub struct Import {
     /// Of a connection's stream: the machine at its other end, which knows of it, and its number. An end is final then, and nothing
     /// is kept for a successor.
     pub of: Option<(u64, u64)>,
+    /// Of a connection to an RPC server: that it closes is told by the stream of its replies alone. A client that heard of it before
+    /// the last of them would take its call for one that was not run.
+    pub leaves_quietly: bool,
     /// This machine.
     pub machine: u64,
     /// Another one in every process.
@@ -270,6 +273,9 @@ impl Running {
 
     /// The receiver of a connection has ended, and no other one can come: the near end is told until it knows.
     fn receiver_has_ended(&mut self, how: Ending) -> Result<(), No> {
+        if how == Ending::Closed && self.import.leaves_quietly {
+            return Err(No::Over(Finish::Left));
+        }
         counters::add(&self.import.counters.ends, 1);
         let end = End { how, epoch: self.sink.as_ref().map_or(1, |sink| sink.peer_epoch().max(1)) };
         self.leave_sink();

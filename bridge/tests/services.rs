@@ -5,12 +5,14 @@ mod common;
 use common::bridge::{Bridge, command, free_port, metric};
 use common::net::Net;
 use common::proxy::Proxy;
-use common::service::{self, COUNT, ECHO, HOLD, LEFT, Part, RUNS, SHUT_DOWN, bus, client, end_of, patient, socket};
-use common::{LONG, Machine, checked, message, until};
-use ramway::rpc::CallOptions;
+use common::service::{self, COUNT, ECHO, HOLD, LEFT, MARK, Part, RUNS, SHUT_DOWN, bus, client, end_of, patient, socket};
+use common::{LONG, Machine, Random, checked, message, number, until};
+use ramway::rpc::{CallOptions, Client};
 use ramway::{Bus, ErrorKind};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Plays the part that this process was started for: see [`service::Part`].
@@ -473,4 +475,91 @@ fn a_bus_in_full_flow_outlives_a_link_that_is_reset_again_and_again() {
     pair.link.reset();
     assert_eq!(receiver.recv_timeout(LONG).expect_err("over").kind(), ErrorKind::Closed);
     sends.join().expect("the sender");
+}
+
+/// Whoever is killed, at any moment (`RAMWAY_TEST_KILLS` times): a call that has a reply ran once, and one that is said not to have
+/// run did not.
+#[test]
+fn what_is_said_of_a_call_is_so_whoever_is_killed() {
+    let pair = Pair::new(&format!("{RPC}{BLOCK}"));
+    let mut server = Part::start(&pair.there, "serve", "store");
+    let (mut there, mut here) = pair.start();
+    let calls = Arc::new(AtomicU64::new(0));
+    let over = Arc::new(AtomicBool::new(false));
+    let caller = {
+        let (path, marks, calls, over) =
+            (pair.socket("store"), pair.there.directory.clone(), Arc::clone(&calls), Arc::clone(&over));
+        std::thread::spawn(move || {
+            let mut next = 0u64;
+            let ran = |number: u64| marks.join(format!(".ran-{number}")).exists();
+            let (mut replies, mut not_run, mut unknown) = (0, Vec::new(), 0);
+            // Relaxed here and below: flags and counts, which order nothing.
+            while !over.load(Ordering::Relaxed) {
+                let Ok(mut client) = Client::connector(&path).timeout(LONG).connect() else { continue };
+                let lost = loop {
+                    // Some of them are under way when somebody dies.
+                    let pending: Vec<_> = (next..next + 8)
+                        .filter_map(|number| Some((number, client.start(MARK, &number.to_le_bytes()).ok()?)))
+                        .collect();
+                    next += 8;
+                    let mut lost = pending.len() < 8;
+                    for (number, pending) in pending {
+                        match pending.wait(&mut client) {
+                            Ok(reply) => {
+                                assert_eq!((service::number(&reply), ran(number)), (number, true));
+                                replies += 1;
+                            }
+                            Err(error) => {
+                                assert!(error.kind().is_some(), "call {number}: {error}");
+                                if error.may_have_run() { unknown += 1 } else { not_run.push(number) }
+                                lost = true;
+                            }
+                        }
+                    }
+                    calls.store(next, Ordering::Relaxed);
+                    if lost || over.load(Ordering::Relaxed) {
+                        break lost;
+                    }
+                };
+                if !lost {
+                    client.close().expect("closed");
+                }
+            }
+            println!("{replies} replies, {} not run, {unknown} may have run", not_run.len());
+            not_run
+        })
+    };
+    let more = |number: u64| {
+        let now = calls.load(Ordering::Relaxed);
+        until("more calls are made", || {
+            assert!(!caller.is_finished(), "the caller has failed");
+            calls.load(Ordering::Relaxed) >= now + number
+        });
+    };
+    let mut random = Random::new();
+    for _ in 0..number("RAMWAY_TEST_KILLS", 6) {
+        more(8 + 8 * random.below(6));
+        match random.below(4) {
+            0 => {
+                there.kill();
+                there = pair.start_there();
+            }
+            1 => {
+                here.kill();
+                here = pair.start_here();
+            }
+            2 => {
+                server.kill();
+                server = Part::start(&pair.there, "serve", "store");
+            }
+            _ => pair.link.reset(),
+        }
+    }
+    more(16);
+    over.store(true, Ordering::Relaxed);
+    let not_run = caller.join().expect("the caller");
+    drop((there, here, server));
+    // Nor later.
+    let ran = not_run.iter().find(|number| pair.there.at(&format!(".ran-{number}")).exists());
+    assert_eq!(ran, None, "it is said not to have run");
 }

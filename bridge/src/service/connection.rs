@@ -3,6 +3,7 @@
 use super::Common;
 use super::bus::BusSource;
 use super::exchange::{Mail, Post};
+use crate::config::Direction;
 use crate::counters;
 use crate::far_end::{Finish, Import, OpenSink};
 use crate::local::Sink;
@@ -125,6 +126,7 @@ impl Connection<'_> {
             kind,
             name: name.clone(),
             of: Some((self.other, self.post.connection)),
+            leaves_quietly: self.common.is_rpc() && rule.direction == Direction::Export,
             machine: *machine,
             run: *run,
             window: rule.window,

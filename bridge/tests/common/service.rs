@@ -21,6 +21,8 @@ pub const COUNT: u32 = 3;
 pub const LEFT: u32 = 4;
 /// How many calls of this one have run.
 pub const RUNS: u32 = 5;
+/// Leaves a file `.ran-N` of the number in the request; once only.
+pub const MARK: u32 = 7;
 /// Has the server shut down.
 pub const SHUT_DOWN: u32 = 6;
 
@@ -106,6 +108,12 @@ fn serve(builder: ramway::rpc::ServerBuilder) {
     // Relaxed: it orders nothing.
     let runs_now = move |_: &mut ramway::rpc::Request<'_>| Ok((runs.fetch_add(1, Ordering::Relaxed) + 1).to_le_bytes());
     server.method(RUNS, runs_now).expect("a method");
+    let once = move |request: &mut ramway::rpc::Request<'_>| {
+        let number = u64::from_le_bytes(request.body().try_into().map_err(|_| Fault::new(1, "8 bytes"))?);
+        let made = std::fs::File::create_new(ramway::survey::directory().join(format!(".ran-{number}")));
+        made.map(|_| number.to_le_bytes()).map_err(|error| Fault::new(2, error.to_string()))
+    };
+    server.method(MARK, once).expect("a method");
     let shut_down = move |_: &mut ramway::rpc::Request<'_>| {
         stopper.shutdown(LONG);
         Ok(Vec::new())
