@@ -5,7 +5,9 @@ mod common;
 use common::bridge::{Bridge, command, free_port, metric};
 use common::net::Net;
 use common::proxy::Proxy;
-use common::service::{self, COUNT, ECHO, HOLD, LEFT, MARK, Part, RUNS, SHUT_DOWN, bus, client, end_of, patient, socket};
+use common::service::{
+    self, COUNT, ECHO, HOLD, LEFT, MARK, Part, RUNS, SHUT_DOWN, bus, client, end_of, patient, socket,
+};
 use common::{LONG, Machine, Random, checked, message, number, until};
 use ramway::rpc::{CallOptions, Client};
 use ramway::{Bus, ErrorKind};
@@ -511,7 +513,11 @@ fn what_is_said_of_a_call_is_so_whoever_is_killed() {
                             }
                             Err(error) => {
                                 assert!(error.kind().is_some(), "call {number}: {error}");
-                                if error.may_have_run() { unknown += 1 } else { not_run.push(number) }
+                                if error.may_have_run() {
+                                    unknown += 1
+                                } else {
+                                    not_run.push(number)
+                                }
                                 lost = true;
                             }
                         }

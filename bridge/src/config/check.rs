@@ -468,6 +468,11 @@ impl Reader<'_> {
         match (rule.on_disconnect.take(), rule.eject_after.take()) {
             (None, None) => {
                 let text = match direction {
+                    _ if matches!(what, "bus" | "rpc") => format!(
+                        "the rule of kind \"{what}\" does not say what a broken link does to its connections, and there is no default, because \
+                         it can stop programs: {block} (they wait until the link is back) or {eject} (after that time each side is told \
+                         that the other one died)"
+                    ),
                     Direction::Export => format!(
                         "the rule of a {what} does not say what a broken link does to the sender on this machine, and there is no \
                          default, because it can stop the machine: {block} (it waits until the link is back) or {eject} (after that \

@@ -144,6 +144,10 @@ fn what_has_no_meaning_is_refused() {
         said(&format!("{topic}delivery = \"lossy\"\nrate = 0\n")).contains("`rate` is 0; expected messages per second")
     );
     assert!(said(&RING.replace("on_disconnect = \"block\"", "eject_after = 0")).contains("`eject_after` is 0"));
+    let undecided = RING.replace("ring", "rpc").replace("on_disconnect = \"block\"\n", "");
+    assert!(
+        said(&undecided).contains("the rule of kind \"rpc\" does not say what a broken link does to its connections")
+    );
     let bus = RING.replace("ring", "bus") + "max_connections = 0\n";
     assert!(said(&bus).contains("`max_connections` is 0; expected how many connections"));
     assert!(said("").contains("there is no [[rule]]"));
