@@ -448,7 +448,11 @@ impl Shared {
     }
 
     fn common(&self, rule: &Rule, base: &str, name: &str, counters: Arc<Counters>, stop: Arc<AtomicBool>) -> Common {
+        let is_other = |other: &Rule| {
+            is_listener(other) && other.direction == rule.direction && other.kind.word() != rule.kind.word()
+        };
         Common {
+            is_of_either: self.rules().iter().any(|other| is_other(other) && other.covers(name)),
             link: self.link.clone(),
             exchange: self.exchange.clone(),
             base: base.to_owned(),

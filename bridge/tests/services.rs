@@ -569,3 +569,26 @@ fn what_is_said_of_a_call_is_so_whoever_is_killed() {
     let ran = not_run.iter().find(|number| pair.there.at(&format!(".ran-{number}")).exists());
     assert_eq!(ran, None, "it is said not to have run");
 }
+
+/// Rules for both kinds with the same names: each listener is bridged as what it is.
+#[test]
+fn a_listener_is_bridged_as_what_it_is() {
+    let rule = |kind: &str| format!("names = [\"*\"]\nkind = \"{kind}\"\n{BLOCK}");
+    let both = |direction: &str| format!("{}direction = \"{direction}\"\n[[rule]]\n{}", rule("bus"), rule("rpc"));
+    let pair = Pair::new("");
+    for (machine, file, direction) in [(&pair.there, &pair.export, "export"), (&pair.here, &pair.import, "import")] {
+        let text = std::fs::read_to_string(file)
+            .expect("the rules")
+            .replace("[[rule]]\n", &format!("[[rule]]\n{}", both(direction)));
+        machine.write("bridge.toml", &text);
+    }
+    let _server = Part::start(&pair.there, "serve", "store");
+    let _echo = Part::start(&pair.there, "echo", "echo");
+    let (there, _here) = pair.start();
+    let mut client = client(&pair.socket("store"));
+    assert_eq!(client.call(ECHO, b"1").expect("a reply").body(), b"1");
+    let mut bus = bus(&pair.socket("echo"));
+    bus.send(1, b"2").expect("sent");
+    assert_eq!(*bus.recv_timeout(LONG).expect("an answer"), *b"2");
+    assert!(!there.said().contains("needs a rule"), "{}", there.said());
+}

@@ -48,6 +48,8 @@ pub struct Common {
     pub run: u64,
     /// By which it is bridged.
     pub rule: Rule,
+    /// Another rule of the same direction is for listeners of the other kind with this name.
+    pub is_of_either: bool,
     /// What is counted.
     pub counters: Arc<Counters>,
     /// The bridge, or the rule, is to end.

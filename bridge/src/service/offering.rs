@@ -191,7 +191,10 @@ impl Offering {
             }
             Err(e) if e.kind() == ErrorKind::AbiMismatch => {
                 self.is_other = true;
-                let Common { kind, rule, .. } = &self.common;
+                let Common { kind, rule, is_of_either, .. } = &self.common;
+                if *is_of_either {
+                    return;
+                }
                 let Kind::Bus { rpc, .. } = rule.kind else { return };
                 let other = if rpc { "bus" } else { "rpc" };
                 let text = format!("{e}; if it is a {other}, it needs a rule of kind \"{other}\", not \"{kind}\"");
