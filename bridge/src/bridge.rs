@@ -12,8 +12,9 @@ use crate::near_end::{Export, Over};
 use crate::place;
 use crate::registry::{Label, Registry};
 use crate::ring::{RingSink, RingSource};
+use crate::service::{Common, Exchange, Mirror, Offering};
 use crate::topic::{TopicSink, TopicSource};
-use crate::wire;
+use crate::wire::{self, Offer};
 use ramway::ErrorKind;
 use ramway::survey::Segment;
 use std::collections::HashMap;
@@ -25,21 +26,6 @@ use std::time::{Duration, Instant};
 
 /// How often the Ramway directory is looked through for segments that are new.
 const DISCOVERY_INTERVAL: Duration = Duration::from_millis(200);
-
-/// What is wrong with a rule that the configuration allows and that this version cannot follow. It is refused, never ignored.
-///
-/// # Errors
-/// What is not there yet, and which rule asks for it.
-pub fn supported(rule: &Rule) -> Result<(), String> {
-    match rule.kind {
-        Kind::Ring { .. } | Kind::Topic { .. } | Kind::Newest { .. } => Ok(()),
-        Kind::Bus { .. } => Err(format!(
-            "{} is for kind \"{}\", which this version of the bridge does not carry; expected \"ring\", \"topic\" or \"newest\"",
-            rule.shown(),
-            rule.kind.word()
-        )),
-    }
-}
 
 /// A bridge that runs.
 pub struct Bridge {
@@ -55,6 +41,7 @@ struct Shared {
     prefix: String,
     registry: Arc<Registry>,
     link: Link,
+    exchange: Arc<Exchange>,
     machine: u64,
     run: u64,
     directory: PathBuf,
@@ -83,9 +70,8 @@ impl Bridge {
     /// Begins to carry what the rules say. `registry` gets the counts of each stream.
     ///
     /// # Errors
-    /// If a rule is not [`supported`], the link cannot be opened or the Ramway directory cannot be used.
+    /// If the link cannot be opened or the Ramway directory cannot be used.
     pub fn start(config: &Config, registry: Arc<Registry>) -> Result<Self, String> {
-        config.rules.iter().try_for_each(supported)?;
         let directory = ramway::survey::directory();
         std::fs::create_dir_all(&directory)
             .map_err(|e| format!("making the Ramway directory {}: {e}", directory.display()))?;
@@ -96,6 +82,7 @@ impl Bridge {
             rules: Mutex::default(),
             prefix: config.link.prefix.clone(),
             registry,
+            exchange: Exchange::new(link.clone(), machine),
             link,
             machine,
             run: place::random(),
@@ -120,14 +107,15 @@ impl Bridge {
     /// Other rules from here on. Streams whose rule is still there go on undisturbed.
     ///
     /// # Errors
-    /// If a rule is not [`supported`], and then nothing has changed; if the link is closed.
+    /// If the link is closed.
     pub fn apply(&mut self, rules: Vec<Rule>) -> Result<(), String> {
-        rules.iter().try_for_each(supported)?;
         *locked(&self.shared.rules) = Arc::new(rules.clone());
         let gone = |stream: &Stream| !rules.contains(&stream.rule);
         self.shared.end(gone);
         let mut feeds: Vec<Feed> = Vec::new();
-        for rule in rules.iter().filter(|rule| rule.direction == Direction::Import) {
+        // Of connections either side hears the other.
+        let hears = |rule: &&Rule| rule.direction == Direction::Import || is_listener(rule);
+        for rule in rules.iter().filter(hears) {
             let feed = Feed { kind: rule.kind.word(), prefix: rule.prefix.clone(), lossy: is_lossy(rule) };
             if !feeds.contains(&feed) {
                 feeds.push(feed);
@@ -169,6 +157,10 @@ impl Drop for Bridge {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+fn is_listener(rule: &Rule) -> bool {
+    matches!(rule.kind, Kind::Bus { .. })
 }
 
 fn is_lossy(rule: &Rule) -> bool {
@@ -238,6 +230,10 @@ impl Shared {
         for listed in found {
             let (Ok(name), Ok(segment)) = (listed.name.into_string(), listed.segment) else { continue };
             let Ok(exports) = names::exports(&rules, &name, segment.kind) else { continue };
+            // Of a listener nothing is left that anybody waits for.
+            if segment.kind == ramway::layout::Kind::Listener && !segment.producer_held {
+                continue;
+            }
             for rule in exports {
                 let imported = place::is_imported(rule.kind.word(), &name, &segment);
                 if !imported && !self.is_running(rule, &name) {
@@ -252,6 +248,13 @@ impl Shared {
         let say = |e: &dyn std::fmt::Display| log::say(&format!("export of the {kind} '{name}': {e}"));
         let usual = |e: &ramway::Error| matches!(e.kind(), ErrorKind::Busy | ErrorKind::NotFound);
         let base = wire::base(&self.prefix, &rule.prefix);
+        if is_listener(rule) {
+            self.begin(rule, name, |counters, stop| {
+                let offering = Offering::new(self.common(rule, &base, name, counters, stop));
+                Some(((), Box::new(move || offering.run())))
+            });
+            return;
+        }
         if is_lossy(rule) {
             let newest = matches!(rule.kind, Kind::Newest { .. });
             let every = match &rule.kind {
@@ -311,6 +314,7 @@ impl Shared {
                 base,
                 kind,
                 name: name.to_owned(),
+                other: None,
                 machine: self.machine,
                 stream,
                 told,
@@ -328,6 +332,9 @@ impl Shared {
     fn hear(self: &Arc<Self>, feed: &Feed) -> Result<Vec<Inlet>, LinkError> {
         let base = wire::base(&self.prefix, &feed.prefix);
         let kind = feed.kind;
+        if matches!(kind, "bus" | "rpc") {
+            return self.hear_of_listeners(feed, base);
+        }
         if feed.lossy {
             let queues: Mutex<HashMap<String, mpsc::SyncSender<lossy::Message>>> = Mutex::default();
             let (shared, feed, of_key) = (self.clone(), feed.clone(), base.clone());
@@ -393,7 +400,7 @@ impl Shared {
                 let Some(name) = wire::name_in(arrived.key, &base, kind) else { return };
                 if let Some(queue) = locked(&queues).get(name) {
                     // It fails only where the thread is over; the near end asks again.
-                    let _ = queue.send(Came::Data(arrived.payload()));
+                    let _ = queue.send(Came::Data(arrived.payload(), Instant::now()));
                 }
             }
         };
@@ -401,6 +408,62 @@ impl Shared {
             self.link.inlet(wire::key(&base, kind, "*", "hello"), hellos)?,
             self.link.inlet(wire::key(&base, kind, "*", &format!("to/{:016x}", self.machine)), data)?,
         ])
+    }
+
+    /// Begins to hear what is offered of listeners, and what comes for connections to either side's.
+    fn hear_of_listeners(self: &Arc<Self>, feed: &Feed, base: String) -> Result<Vec<Inlet>, LinkError> {
+        let kind = feed.kind;
+        let queues: Mutex<HashMap<String, mpsc::Sender<Offer>>> = Mutex::default();
+        let (shared, of_feed, of_key) = (self.clone(), feed.clone(), base.clone());
+        let offers = move |arrived: Arrived<'_>| {
+            let Some(name) = wire::name_in(arrived.key, &of_key, kind) else { return };
+            let Some(offer) = wire::decode_offer(&arrived.payload().bytes()) else { return };
+            // Of another process on this machine.
+            if offer.near == shared.machine {
+                return;
+            }
+            let rules = shared.rules();
+            let Ok(rule) = names::import(&rules, name, kind, &of_feed.prefix) else { return };
+            let mut queues = locked(&queues);
+            if queues.get(name).is_some_and(|queue| queue.send(offer).is_ok()) {
+                return;
+            }
+            let made = shared.begin(rule, name, |counters, stop| {
+                let (to, came) = mpsc::channel();
+                let mirror = Mirror::new(shared.common(rule, &of_key, name, counters, stop), came);
+                Some((to, Box::new(move || mirror.run()) as Box<dyn FnOnce() + Send>))
+            });
+            if let Some(queue) = made {
+                // It was made just now.
+                let _ = queue.send(offer);
+                queues.insert(name.to_owned(), queue);
+            }
+        };
+        let (exchange, of_key) = (self.exchange.clone(), base.clone());
+        let messages = move |arrived: Arrived<'_>| exchange.on_message(&of_key, kind, &arrived);
+        Ok(vec![
+            self.link.inlet(wire::key(&base, kind, "*", "offer"), offers)?,
+            self.link.inlet(wire::key(&base, kind, "*", &format!("to/{:016x}", self.machine)), messages)?,
+        ])
+    }
+
+    fn common(&self, rule: &Rule, base: &str, name: &str, counters: Arc<Counters>, stop: Arc<AtomicBool>) -> Common {
+        let is_other = |other: &Rule| {
+            is_listener(other) && other.direction == rule.direction && other.kind.word() != rule.kind.word()
+        };
+        Common {
+            is_of_either: self.rules().iter().any(|other| is_other(other) && other.covers(name)),
+            link: self.link.clone(),
+            exchange: self.exchange.clone(),
+            base: base.to_owned(),
+            kind: rule.kind.word(),
+            name: name.to_owned(),
+            machine: self.machine,
+            run: self.run,
+            rule: rule.clone(),
+            counters,
+            stop,
+        }
     }
 
     /// Begins with one name that is imported.
@@ -420,6 +483,8 @@ impl Shared {
                 base: base.to_owned(),
                 kind: rule.kind.word(),
                 name: name.to_owned(),
+                of: None,
+                leaves_quietly: false,
                 machine: self.machine,
                 run: self.run,
                 window: rule.window,
@@ -428,7 +493,11 @@ impl Shared {
                 counters,
                 stop,
             };
-            Some((to, Box::new(move || import.run(came))))
+            let run = move || {
+                // Of a segment it ends with the bridge only.
+                import.run(came);
+            };
+            Some((to, Box::new(run)))
         })
     }
 

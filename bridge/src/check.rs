@@ -157,7 +157,20 @@ fn describe(rule: &Rule, prefix: &str) -> String {
         Kind::Newest { every, .. } => {
             text.push_str(&format!("; the newest only, at most one in {}", ramway_cli::units::short(*every)));
         }
+        Kind::Bus { max_connections, .. } => {
+            text.push_str(&format!("; at most {max_connections} connections of each name at a time"));
+        }
         _ => text.push_str("; reliable"),
+    }
+    if let (Kind::Bus { .. }, Some(on_disconnect)) = (&rule.kind, rule.kind.on_disconnect()) {
+        text.push_str(&match on_disconnect {
+            OnDisconnect::Block => "; while the link is down they wait".to_owned(),
+            OnDisconnect::EjectAfter(time) => {
+                let time = ramway_cli::units::short(time);
+                format!("; once the link was down for {time}, each side is told that the other one died")
+            }
+        });
+        return text;
     }
     match (rule.kind.on_disconnect(), rule.direction) {
         (None, _) => {}

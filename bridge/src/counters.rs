@@ -11,7 +11,13 @@ pub struct Counters {
     pub bytes: AtomicU64,
     /// Bytes put on the link, what was sent again included.
     pub sent_bytes: AtomicU64,
-    /// Streams that are open.
+    /// Connections that are open, of a bus or RPC.
+    pub connections: AtomicU64,
+    /// Connections that were made.
+    pub connected_ever: AtomicU64,
+    /// Connections that were refused: the far listener refused them, is gone, or there were too many.
+    pub refused_connections: AtomicU64,
+    /// Streams that are open; listeners, not their connections.
     pub streams: AtomicU64,
     /// Streams whose far end answers.
     pub connected: AtomicU64,

@@ -6,6 +6,7 @@ use crate::link::{How, Link, Outlet, Payload};
 use crate::local::Sink;
 use crate::log;
 use crate::place::{self, Ledger};
+use crate::rpc::Transit;
 use crate::stream::{Ack, End, Ending, FORGET_AFTER, Far, Hello, Judgement, Record};
 use crate::wire;
 use ramway::ErrorKind;
@@ -22,13 +23,18 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// How long what is committed may wait to be confirmed, so that many messages share one answer. Nobody waits for it but a sender
 /// whose segment is full, and that is answered by [`Running::is_due`].
 const ACK_DELAY: Duration = Duration::from_millis(2);
+/// After how long without a word the near end of a connection is asked, and how often.
+const ASK_AFTER: Duration = Duration::from_secs(2);
+const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// What has come for a stream.
 pub enum Came {
     /// A near end says where it is.
     Hello(Hello),
-    /// Data.
-    Data(Payload),
+    /// Data, and when it came.
+    Data(Payload, Instant),
+    /// Of a connection: there is no near end any more.
+    Over,
 }
 
 /// Takes a local sender's role; it is told the near segment's alignment and capacity.
@@ -44,6 +50,12 @@ pub struct Import {
     pub kind: &'static str,
     /// The segment's name.
     pub name: String,
+    /// Of a connection's stream: the machine at its other end, which knows of it, and its number. An end is final then, and nothing
+    /// is kept for a successor.
+    pub of: Option<(u64, u64)>,
+    /// Of a connection to an RPC server: that it closes is told by the stream of its replies alone. A client that heard of it before
+    /// the last of them would take its call for one that was not run.
+    pub leaves_quietly: bool,
     /// This machine.
     pub machine: u64,
     /// Another one in every process.
@@ -63,6 +75,10 @@ pub struct Import {
 struct Room {
     to: *mut u8,
     len: u32,
+    /// When its beginning came.
+    since: Instant,
+    /// Of a call: by how much that was later than it might have been.
+    late: Duration,
 }
 
 struct Running {
@@ -87,18 +103,38 @@ struct Running {
     unanswered: u64,
     answer_at: Option<Instant>,
     complaint: log::Once,
+    begun: Instant,
+    transit: Transit,
+    /// Of a connection: when its near end was asked last whether it is there.
+    asked: Instant,
+}
+
+/// Why a far end is over that is of a connection; else it goes on until the bridge ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// The near sender has ended, and the local receiver was told so.
+    Ended(Ending),
+    /// The local receiver has ended, and the near end knows.
+    Left,
+    /// The bridge ends.
+    Stopped,
+    /// The near end is gone, or silent for too long, or something failed.
+    Lost,
 }
 
 /// Why a wait ended without what was waited for.
 enum No {
     Stopped,
     Failed(String),
+    /// Of a connection: it is over.
+    Over(Finish),
 }
 
 impl Import {
-    /// Writes what comes until the bridge ends.
-    pub fn run(self, came: mpsc::Receiver<Came>) {
-        counters::add(&self.counters.streams, 1);
+    /// Writes what comes until the bridge ends, or the connection does.
+    pub fn run(self, came: mpsc::Receiver<Came>) -> Finish {
+        let listed = self.of.is_none().then(|| self.counters.clone());
+        listed.iter().for_each(|counters| counters::add(&counters.streams, 1));
         let mut running = Running {
             import: self,
             came,
@@ -116,15 +152,22 @@ impl Import {
             unanswered: 0,
             answer_at: None,
             complaint: log::Once::default(),
+            begun: Instant::now(),
+            transit: Transit::default(),
+            asked: Instant::now(),
         };
-        running.run();
+        let finish = running.run();
         running.leave_sink();
-        counters::sub(&running.import.counters.streams, 1);
+        listed.iter().for_each(|counters| counters::sub(&counters.streams, 1));
+        finish
     }
 }
 
 impl Running {
-    fn run(&mut self) {
+    fn run(&mut self) -> Finish {
+        if let Some((other, _)) = self.import.of {
+            self.near = Some((other, Instant::now()));
+        }
         while !self.import.stop.load(Ordering::Relaxed) {
             if self.answer_at.is_some_and(|at| at <= Instant::now())
                 && let Err(No::Failed(text)) = self.ack()
@@ -136,23 +179,38 @@ impl Running {
                 None => match self.came.recv_timeout(self.longest_wait()) {
                     Ok(came) => came,
                     Err(mpsc::RecvTimeoutError::Timeout) => {
-                        self.on_silence();
-                        continue;
+                        match self.on_silence().err().and_then(|no| self.failed(no)) {
+                            None => continue,
+                            Some(finish) => return finish,
+                        }
                     }
-                    Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return Finish::Stopped,
                 },
             };
             let done = match next {
                 Came::Hello(hello) => self.on_hello(&hello),
-                Came::Data(payload) => {
+                Came::Data(payload, since) => {
                     self.backlog_bytes = self.backlog_bytes.saturating_sub(payload.len() as u64);
-                    self.on_data(&payload)
+                    self.on_data(&payload, since)
                 }
+                // The sender's end would have come before.
+                Came::Over => Err(No::Over(Finish::Lost)),
             };
-            match done {
-                Ok(()) => {}
-                Err(No::Stopped) => return,
-                Err(No::Failed(text)) => self.fail(&text),
+            if let Some(finish) = done.err().and_then(|no| self.failed(no)) {
+                return finish;
+            }
+        }
+        Finish::Stopped
+    }
+
+    /// Why it is over, if it is.
+    fn failed(&mut self, no: No) -> Option<Finish> {
+        match no {
+            No::Stopped => Some(Finish::Stopped),
+            No::Over(finish) => Some(finish),
+            No::Failed(text) => {
+                self.fail(&text);
+                self.import.of.map(|_| Finish::Lost)
             }
         }
     }
@@ -188,10 +246,11 @@ impl Running {
     }
 
     /// Where the rule says so, a link that is broken for long is a sender that died.
-    fn on_silence(&mut self) {
-        let OnDisconnect::EjectAfter(after) = self.import.on_disconnect else { return };
-        let silent = self.near.is_some_and(|(_, heard)| heard.elapsed() > after);
-        if silent && self.sink.is_some() {
+    fn on_silence(&mut self) -> Result<(), No> {
+        if self.import.of.is_some() {
+            return self.on_silence_of_connection();
+        }
+        if self.is_broken_for_long() && self.sink.is_some() {
             counters::add(&self.import.counters.ejected, 1);
             self.leave_sink();
             if let Some(far) = &mut self.far {
@@ -199,6 +258,71 @@ impl Running {
                 far.forget_taken();
             }
         }
+        Ok(())
+    }
+
+    fn is_broken_for_long(&self) -> bool {
+        let OnDisconnect::EjectAfter(after) = self.import.on_disconnect else { return false };
+        self.near.is_some_and(|(_, heard)| heard.elapsed() > after)
+    }
+
+    /// A connection ends with the first of many things, which are looked for while nothing comes.
+    fn on_silence_of_connection(&mut self) -> Result<(), No> {
+        if self.sink.is_none() {
+            self.open_sink()?;
+        }
+        if let Some(how) = self.sink.as_mut().and_then(|sink| sink.has_ended()) {
+            return self.receiver_has_ended(how);
+        }
+        self.ask_whether_it_is_there()
+    }
+
+    /// A near end says hello every second or two. One that does not is asked, and where the other bridge knows nothing of it,
+    /// that says so.
+    fn ask_whether_it_is_there(&mut self) -> Result<(), No> {
+        if self.is_broken_for_long() {
+            counters::add(&self.import.counters.ejected, 1);
+            return Err(No::Over(Finish::Lost));
+        }
+        let heard = self.near.map_or(self.asked, |(_, heard)| heard);
+        if heard.elapsed() < ASK_AFTER || self.asked.elapsed() < ASK_EVERY {
+            return Ok(());
+        }
+        self.asked = Instant::now();
+        match (&self.far, self.import.of) {
+            (None, Some((other, connection))) => self.say(other, &self.unknown(connection, 0)),
+            _ => self.ack(),
+        }
+    }
+
+    /// The receiver of a connection has ended, and no other one can come: the near end is told until it knows.
+    fn receiver_has_ended(&mut self, how: Ending) -> Result<(), No> {
+        if how == Ending::Closed && self.import.leaves_quietly {
+            return Err(No::Over(Finish::Left));
+        }
+        counters::add(&self.import.counters.ends, 1);
+        let end = End { how, epoch: self.sink.as_ref().map_or(1, |sink| sink.peer_epoch().max(1)) };
+        self.leave_sink();
+        self.backlog.clear();
+        if let Some(far) = &mut self.far {
+            far.set_far_end(Some(end));
+        }
+        self.ack()?;
+        while !self.import.stop.load(Ordering::Relaxed) {
+            match self.came.recv_timeout(CHECK_INTERVAL) {
+                Ok(Came::Hello(hello)) => {
+                    self.near = Some((hello.near, Instant::now()));
+                    let Import { machine, run, .. } = self.import;
+                    let far = self.far.get_or_insert_with(|| Far::new(machine, run, &hello, hello.released, 1));
+                    far.set_far_end(Some(end));
+                    self.ack()?;
+                }
+                Ok(Came::Data(..)) | Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Ok(Came::Over) | Err(mpsc::RecvTimeoutError::Disconnected) => return Err(No::Over(Finish::Left)),
+            }
+            self.ask_whether_it_is_there()?;
+        }
+        Err(No::Stopped)
     }
 
     /// Whether a machine is the one that this name comes from.
@@ -233,6 +357,10 @@ impl Running {
             self.begin(hello)?;
         }
         let Some(far) = &mut self.far else { return Ok(()) };
+        if self.import.of.is_some() && hello.time != 0 {
+            // What is fast over this link; that a hello is late says nothing.
+            self.transit.late(hello.time, self.begun.elapsed());
+        }
         let before = far.expected();
         let ends = far.on_hello(hello);
         let skipped = far.expected() > before;
@@ -250,6 +378,12 @@ impl Running {
         (self.align, self.capacity) = (hello.align, hello.capacity);
         self.room = None;
         self.written = None;
+        if self.import.of.is_some() {
+            self.open_sink()?;
+            let window = u32::try_from(self.import.window).unwrap_or(u32::MAX);
+            self.far = Some(Far::new(self.import.machine, self.import.run, hello, hello.released, window));
+            return Ok(());
+        }
         let ledger = Ledger::read(self.import.kind, &self.import.name);
         let had = self.sink.is_some();
         self.open_sink()?;
@@ -317,7 +451,7 @@ impl Running {
             return Ok(());
         }
         self.open_sink()?;
-        let Some(far) = &self.far else { return Ok(()) };
+        let Some(far) = self.far.as_ref().filter(|_| self.import.of.is_none()) else { return Ok(()) };
         let (stream, frame) = (far.stream(), far.expected().frame);
         let segment = self.segment()?;
         self.correspond(stream, segment, frame)
@@ -350,10 +484,14 @@ impl Running {
         if let Some(far) = &mut self.far {
             far.end_seen(end);
         }
+        if self.import.of.is_some() {
+            self.ack()?;
+            return Err(No::Over(Finish::Ended(end.how)));
+        }
         Ok(())
     }
 
-    fn on_data(&mut self, payload: &Payload) -> Result<(), No> {
+    fn on_data(&mut self, payload: &Payload, since: Instant) -> Result<(), No> {
         let bytes = payload.bytes();
         let Some((header, mut records)) = wire::decode_data(&bytes) else {
             counters::add(&self.import.counters.refused, 1);
@@ -368,7 +506,7 @@ impl Running {
         while let Some((record, payload)) = wire::next_record(&mut records) {
             let Some(far) = &mut self.far else { break };
             match far.judge(header.attempt, &record) {
-                Judgement::Take => self.take(&record, payload)?,
+                Judgement::Take => self.take(&record, payload, since)?,
                 Judgement::Have => counters::add(&self.import.counters.duplicates_dropped, 1),
                 Judgement::Gap => break,
             }
@@ -385,7 +523,7 @@ impl Running {
         Ok(())
     }
 
-    fn take(&mut self, record: &Record, payload: &[u8]) -> Result<(), No> {
+    fn take(&mut self, record: &Record, payload: &[u8], since: Instant) -> Result<(), No> {
         let len = payload.len() as u32;
         if record.start.offset == 0 {
             self.room = None;
@@ -396,7 +534,13 @@ impl Running {
                 sink.skip(record.seq.saturating_sub(record.start.frame));
             }
             let to = self.reserve(record.total)?;
-            self.room = Some(Room { to, len: record.total });
+            let late = match self.import.of {
+                Some(_) if record.time != 0 => {
+                    self.transit.late(record.time, since.saturating_duration_since(self.begun))
+                }
+                _ => Duration::ZERO,
+            };
+            self.room = Some(Room { to, len: record.total, since, late });
         }
         let room = self.room.as_ref().filter(|room| room.len == record.total);
         let (Some(room), Some(sink), Some(far)) = (room, &mut self.sink, &mut self.far) else {
@@ -411,8 +555,9 @@ impl Running {
         unsafe { room.to.add(record.start.offset as usize).copy_from_nonoverlapping(payload.as_ptr(), payload.len()) };
         far.taken(record, len);
         if record.after(len).offset == 0 && record.start.offset + len == record.total {
+            let spent = room.since.elapsed() + room.late;
             self.room = None;
-            sink.commit(record).map_err(|e| No::Failed(e.to_string()))?;
+            sink.commit(record, spent).map_err(|e| No::Failed(e.to_string()))?;
             self.written = Some(record.next);
             let Counters { messages, bytes, possible_duplicates, .. } = &*self.import.counters;
             counters::add(messages, 1);
@@ -461,6 +606,9 @@ impl Running {
 
     /// The local receiver has ended, and there is no room: so is the near sender told, until somebody takes its place.
     fn wait_for_receiver(&mut self, how: Ending) -> Result<(), No> {
+        if self.import.of.is_some() {
+            return self.receiver_has_ended(how);
+        }
         let sink = self.sink.as_mut().expect("opened by the caller");
         let end = End { how, epoch: sink.peer_epoch() };
         counters::add(&self.import.counters.ends, 1);
@@ -500,12 +648,13 @@ impl Running {
                         *last = Came::Hello(hello);
                     }
                 }
-                Came::Data(payload) => {
+                Came::Over => self.backlog.push_back(Came::Over),
+                Came::Data(payload, since) => {
                     let len = payload.len() as u64;
                     // An honest near end never has more under way. What is dropped is asked for again.
                     if self.backlog_bytes + len <= 2 * self.import.window + (1 << 20) {
                         self.backlog_bytes += len;
-                        self.backlog.push_back(Came::Data(payload));
+                        self.backlog.push_back(Came::Data(payload, since));
                     }
                 }
             }
@@ -544,8 +693,9 @@ impl Running {
         let failed = |e: crate::link::LinkError| No::Failed(e.to_string());
         if self.back.as_ref().is_none_or(|(of, _)| *of != near) {
             let Import { base, kind, name, .. } = &self.import;
-            let key = wire::key(base, kind, name, &format!("back/{near:016x}"));
-            self.back = Some((near, self.import.link.outlet(key, How::Control).map_err(failed)?));
+            let verb = if self.import.of.is_some() { "to" } else { "back" };
+            let key = wire::key(base, kind, name, &format!("{verb}/{near:016x}"));
+            self.back = Some((near, self.import.link.outlet(key, How::Waiting).map_err(failed)?));
         }
         let (_, outlet) = self.back.as_ref().expect("made above");
         outlet.put(wire::encode_ack(ack)).map_err(failed)

@@ -17,6 +17,8 @@ pub mod place;
 pub mod registry;
 pub mod report;
 pub mod ring;
+pub mod rpc;
+pub mod service;
 pub mod stream;
 pub mod topic;
 pub mod wire;

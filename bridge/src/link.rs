@@ -2,6 +2,7 @@
 
 use crate::config::{self, Mode, Session, Tls};
 use std::fmt;
+use std::io::Read;
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::pubsub::{Publisher, Subscriber};
@@ -45,8 +46,6 @@ pub struct Inlet {
 pub enum How {
     /// It waits for room on the link. Credit keeps it from waiting long.
     Waiting,
-    /// It waits for room: a few bytes that say where an end is.
-    Control,
     /// It is dropped where there is no room.
     Dropping,
 }
@@ -68,6 +67,14 @@ impl Payload {
     #[must_use]
     pub fn bytes(&self) -> std::borrow::Cow<'_, [u8]> {
         self.0.to_bytes()
+    }
+
+    /// The first `N` of them, without a copy of the others; `None`: there are fewer.
+    #[must_use]
+    pub fn first<const N: usize>(&self) -> Option<[u8; N]> {
+        let mut bytes = [0; N];
+        self.0.reader().read_exact(&mut bytes).ok()?;
+        Some(bytes)
     }
 
     /// How many.
@@ -115,7 +122,7 @@ impl Link {
     pub fn outlet(&self, key: String, how: How) -> Result<Outlet, LinkError> {
         let (congestion, express) = match how {
             // At once: a piece is as good as a batch, and what is there at the same time is in one piece already.
-            How::Waiting | How::Control => (CongestionControl::Block, true),
+            How::Waiting => (CongestionControl::Block, true),
             How::Dropping => (CongestionControl::Drop, false),
         };
         let doing = format!("declaring the key '{key}'");
@@ -158,6 +165,21 @@ impl Link {
             .wait()
             .map_err(failed(doing))?;
         Ok(Inlet { _subscriber: subscriber })
+    }
+
+    /// Puts one message under a key that seldom has any: a few bytes, which wait for room and go before data.
+    ///
+    /// # Errors
+    /// If the session is closed.
+    pub fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), LinkError> {
+        self.session
+            .put(key, bytes)
+            .congestion_control(CongestionControl::Block)
+            .priority(Priority::Data)
+            .express(true)
+            .allowed_destination(Locality::Remote)
+            .wait()
+            .map_err(failed(format_args!("putting a message under the key '{key}'")))
     }
 
     /// Ends the session.

@@ -3,7 +3,7 @@
 use crate::stream::{Ending, Record};
 use ramway::ErrorKind;
 use ramway::ring::raw::WaitLimit;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A frame of the near segment. Its bytes stay where they are until it is released, or the source goes back or is left.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,8 @@ pub struct Found {
     pub data: *const u8,
     /// How many.
     pub len: u32,
+    /// Of a call: since when it is known to be here. The time that it has left grows less by what it waits.
+    pub since: Option<Instant>,
 }
 
 // SAFETY: the address leads into a mapping that the source keeps, which has no thread affinity.
@@ -36,6 +38,9 @@ pub trait Source: Send {
     /// # Errors
     /// As for [`Receiver::recv`](ramway::Receiver::recv).
     fn next(&mut self, limit: WaitLimit) -> ramway::Result<Found>;
+
+    /// Notes what has come, while it cannot be sent: for frames that must not wait for longer than they say.
+    fn look(&mut self) {}
 
     /// The number of the first frame that is not released.
     fn first(&mut self) -> u64;
@@ -76,11 +81,12 @@ pub trait Sink: Send {
     /// As for [`Sender::reserve`](ramway::Sender::reserve).
     fn reserve(&mut self, len: u32, limit: WaitLimit) -> ramway::Result<*mut u8>;
 
-    /// Makes the room that was reserved last a message, of the record's length; visible after the next flush at the latest.
+    /// Makes the room that was reserved last a message, of the record's length; visible after the next flush at the latest. So
+    /// long ago its beginning arrived: a call has less time left by that.
     ///
     /// # Errors
     /// As for [`Slot::commit`](ramway::Slot::commit).
-    fn commit(&mut self, record: &Record) -> ramway::Result<()>;
+    fn commit(&mut self, record: &Record, spent: Duration) -> ramway::Result<()>;
 
     /// Gives the reserved room up.
     fn abort(&mut self);
@@ -99,6 +105,11 @@ pub trait Sink: Send {
 
     /// Numbers are left out, for messages that cannot come any more.
     fn skip(&mut self, numbers: u64);
+
+    /// How the receiver has ended, where no other one can take its place.
+    fn has_ended(&mut self) -> Option<Ending> {
+        None
+    }
 
     /// The receiver's epoch.
     fn peer_epoch(&self) -> u32;

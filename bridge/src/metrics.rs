@@ -147,7 +147,7 @@ struct Count {
     of: fn(&Counters) -> &AtomicU64,
 }
 
-fn counts() -> [Count; 17] {
+fn counts() -> [Count; 20] {
     let (counter, gauge) = (MetricType::Counter, MetricType::Gauge);
     let count = |name, help, unit, kind, of| Count { name, help, unit, kind, of };
     [
@@ -162,8 +162,19 @@ fn counts() -> [Count; 17] {
             counter,
             |c| &c.sent_bytes,
         ),
-        count("ramway_bridge_streams", "Segments and connections that are bridged", None, gauge, |c| &c.streams),
+        count("ramway_bridge_streams", "Segments that are bridged, listeners included", None, gauge, |c| &c.streams),
         count("ramway_bridge_connected_streams", "Those of them whose far side answers", None, gauge, |c| &c.connected),
+        count("ramway_bridge_connections", "Connections of a bus or RPC that are open", None, gauge, |c| {
+            &c.connections
+        }),
+        count("ramway_bridge_opened_connections", "Connections that were made", None, counter, |c| &c.connected_ever),
+        count(
+            "ramway_bridge_refused_connections",
+            "Connections that the other side refused, or that were too many",
+            None,
+            counter,
+            |c| &c.refused_connections,
+        ),
         count("ramway_bridge_unconfirmed", "What is under way and not confirmed", Some(Unit::Bytes), gauge, |c| {
             &c.in_flight
         }),

@@ -6,6 +6,7 @@ use crate::link::{How, Inlet, Link, LinkError, Outlet};
 use crate::local::{Found, Source};
 use crate::lock::locked;
 use crate::log;
+use crate::rpc;
 use crate::stream::{Ack, End, Ending, Near, Pos, Record};
 use crate::wire;
 use ramway::ErrorKind;
@@ -29,6 +30,9 @@ pub struct Export {
     pub kind: &'static str,
     /// The segment's name.
     pub name: String,
+    /// Of a connection's stream: the machine at its other end, which knows of it. An end is final then, and nothing is kept for a
+    /// successor.
+    pub other: Option<u64>,
     /// This machine.
     pub machine: u64,
     /// The number of the segment.
@@ -61,6 +65,49 @@ pub enum Over {
     Failed(String),
 }
 
+/// What a near end hears.
+#[derive(Debug)]
+pub enum Heard {
+    /// The far end says where it is.
+    Ack(Ack),
+    /// Of a connection: there is no far end any more.
+    Over,
+}
+
+/// Where what is heard of the far end goes to.
+#[derive(Clone, Debug)]
+pub struct Ear {
+    to: mpsc::Sender<Heard>,
+    waker: Arc<Mutex<Option<ramway::Waker>>>,
+}
+
+/// Where a near end hears it.
+pub struct Hearing {
+    heard: mpsc::Receiver<Heard>,
+    waker: Arc<Mutex<Option<ramway::Waker>>>,
+    /// Of a segment; what is heard of a connection comes another way.
+    inlet: Option<Inlet>,
+}
+
+/// What is put into the one is heard at the other.
+#[must_use]
+pub fn ear() -> (Ear, Hearing) {
+    let (to, heard) = mpsc::channel();
+    let waker = Arc::default();
+    (Ear { to, waker: Arc::clone(&waker) }, Hearing { heard, waker, inlet: None })
+}
+
+impl Ear {
+    /// Tells the near end, whatever it waits for.
+    pub fn tell(&self, heard: Heard) {
+        // It fails only where nobody waits any more.
+        let _ = self.to.send(heard);
+        if let Some(waker) = &*locked(&self.waker) {
+            waker.wake();
+        }
+    }
+}
+
 /// A message of which the first bytes are sent.
 struct Current {
     found: Found,
@@ -73,7 +120,7 @@ struct Running<'a> {
     source: Box<dyn Source>,
     hello: Outlet,
     data: Option<(u64, Outlet)>,
-    acks: mpsc::Receiver<Ack>,
+    hearing: Hearing,
     current: Option<Current>,
     /// Read ahead up to here.
     read: u64,
@@ -85,14 +132,39 @@ struct Running<'a> {
     gauges: Gauges,
     connected: bool,
     complaint: log::Once,
-    _inlet: Inlet,
 }
 
 impl Export {
     /// Carries the segment until it is over.
     pub fn run(&self, source: Box<dyn Source>) -> Over {
         counters::add(&self.counters.streams, 1);
-        let over = match Running::begin(self, source) {
+        let over = match self.hear() {
+            Ok(hearing) => self.run_hearing(source, hearing),
+            Err(e) => Over::Failed(e.to_string()),
+        };
+        counters::sub(&self.counters.streams, 1);
+        over
+    }
+
+    /// Hears the far end of a segment's stream.
+    fn hear(&self) -> Result<Hearing, LinkError> {
+        let (to, mut hearing) = ear();
+        let counters = self.counters.clone();
+        let inlet =
+            self.link.inlet(
+                self.key(&format!("back/{:016x}", self.machine)),
+                move |arrived| match wire::decode_ack(&arrived.payload().bytes()) {
+                    Some(ack) => to.tell(Heard::Ack(ack)),
+                    None => counters::add(&counters.refused, 1),
+                },
+            )?;
+        hearing.inlet = Some(inlet);
+        Ok(hearing)
+    }
+
+    /// [`run`](Self::run), with what the far end says.
+    pub fn run_hearing(&self, source: Box<dyn Source>, hearing: Hearing) -> Over {
+        match Running::begin(self, source, hearing) {
             Ok(mut running) => {
                 let over = running.run();
                 running.set_connected(false);
@@ -107,9 +179,7 @@ impl Export {
                 over
             }
             Err(e) => Over::Failed(e.to_string()),
-        };
-        counters::sub(&self.counters.streams, 1);
-        over
+        }
     }
 
     /// Waits until a far end wants the segment again whose sender was let go. False: the bridge ends.
@@ -117,14 +187,8 @@ impl Export {
     /// # Errors
     /// If the link is closed.
     pub fn wait_for_far(&self) -> Result<bool, LinkError> {
-        let (to, acks) = mpsc::channel();
-        let _inlet = self.link.inlet(self.key(&format!("back/{:016x}", self.machine)), move |arrived| {
-            if let Some(ack) = wire::decode_ack(&arrived.payload().bytes()) {
-                // It fails only where nobody waits any more.
-                let _ = to.send(ack);
-            }
-        })?;
-        let hello = self.link.outlet(self.key("hello"), How::Control)?;
+        let hearing = self.hear()?;
+        let hello = self.link.outlet(self.key("hello"), How::Waiting)?;
         // Without a place: a far end answers with its own.
         let near = Near::new(self.machine, self.stream, crate::place::first_attempt(), 0, self.window, (0, 0));
         let mut asked = Instant::now() - Duration::from_secs(1);
@@ -133,8 +197,8 @@ impl Export {
                 hello.put(wire::encode_hello(&near.hello()))?;
                 asked = Instant::now();
             }
-            match acks.recv_timeout(CHECK_INTERVAL) {
-                Ok(ack) if ack.stream == self.stream && ack.far_end.is_none() => return Ok(true),
+            match hearing.heard.recv_timeout(CHECK_INTERVAL) {
+                Ok(Heard::Ack(ack)) if ack.stream == self.stream && ack.far_end.is_none() => return Ok(true),
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -145,23 +209,16 @@ impl Export {
     fn key(&self, verb: &str) -> String {
         wire::key(&self.base, self.kind, &self.name, verb)
     }
+
+    /// A segment's stream is announced to all, a connection's to the one that knows of it.
+    fn hello_key(&self) -> String {
+        self.other.map_or_else(|| self.key("hello"), |other| self.key(&format!("to/{other:016x}")))
+    }
 }
 
 impl<'a> Running<'a> {
-    fn begin(export: &'a Export, mut source: Box<dyn Source>) -> Result<Self, LinkError> {
-        let (to, acks) = mpsc::channel();
-        let waker = Mutex::new(source.waker());
-        let counters = export.counters.clone();
-        let inlet = export.link.inlet(export.key(&format!("back/{:016x}", export.machine)), move |arrived| {
-            match wire::decode_ack(&arrived.payload().bytes()) {
-                Some(ack) => {
-                    // It fails only where nobody waits any more.
-                    let _ = to.send(ack);
-                    locked(&waker).wake();
-                }
-                None => counters::add(&counters.refused, 1),
-            }
-        })?;
+    fn begin(export: &'a Export, mut source: Box<dyn Source>, hearing: Hearing) -> Result<Self, LinkError> {
+        *locked(&hearing.waker) = Some(source.waker());
         let first = source.first();
         let near = Near::new(
             export.machine,
@@ -173,13 +230,12 @@ impl<'a> Running<'a> {
         );
         let running = Self {
             complaint: log::Once::default(),
-            _inlet: inlet,
             export,
             near,
             source,
-            hello: export.link.outlet(export.key("hello"), How::Control)?,
+            hello: export.link.outlet(export.hello_key(), How::Waiting)?,
             data: None,
-            acks,
+            hearing,
             current: None,
             read: first,
             unconfirmed: VecDeque::new(),
@@ -196,13 +252,18 @@ impl<'a> Running<'a> {
         self.begun.elapsed()
     }
 
+    /// This bridge's own clock, for what a call spends under way. Never 0.
+    fn time(&self) -> u64 {
+        self.begun.elapsed().as_nanos() as u64 + 1
+    }
+
     fn run(&mut self) -> Over {
         loop {
             if self.export.stop.load(Ordering::Relaxed) {
                 return Over::Stopped;
             }
-            while let Ok(ack) = self.acks.try_recv() {
-                if let Err(over) = self.on_ack(&ack) {
+            while let Ok(heard) = self.hearing.heard.try_recv() {
+                if let Err(over) = self.on_heard(&heard) {
                     return over;
                 }
             }
@@ -210,7 +271,7 @@ impl<'a> Running<'a> {
                 return over;
             }
             self.set_gauges();
-            let done = if self.near.end().is_some() {
+            let done = if self.near.is_at_end() {
                 self.after_end()
             } else if self.near.room() > 0 {
                 self.send()
@@ -225,8 +286,9 @@ impl<'a> Running<'a> {
 
     fn wait_for_ack(&mut self) -> Result<(), Over> {
         let wait = self.near.ask_at().saturating_sub(self.now()).clamp(Duration::from_millis(1), CHECK_INTERVAL);
-        match self.acks.recv_timeout(wait) {
-            Ok(ack) => self.on_ack(&ack),
+        self.source.look();
+        match self.hearing.heard.recv_timeout(wait) {
+            Ok(heard) => self.on_heard(&heard),
             Err(RecvTimeoutError::Timeout) => Ok(()),
             Err(RecvTimeoutError::Disconnected) => Err(Over::Failed("the link is closed".into())),
         }
@@ -234,7 +296,11 @@ impl<'a> Running<'a> {
 
     fn say_hello(&mut self) -> Result<(), Over> {
         self.asked.get_or_insert_with(Instant::now);
-        let bytes = wire::encode_hello(&self.near.hello());
+        let mut hello = self.near.hello();
+        if self.export.other.is_some() {
+            hello.time = self.time();
+        }
+        let bytes = wire::encode_hello(&hello);
         self.hello.put(bytes).map_err(|e| Over::Failed(e.to_string()))
     }
 
@@ -255,10 +321,20 @@ impl<'a> Running<'a> {
     }
 
     fn set_connected(&mut self, connected: bool) {
-        if connected != self.connected {
+        // A connection is counted as a whole.
+        if connected != self.connected && self.export.other.is_none() {
             self.connected = connected;
             let counter = &self.export.counters.connected;
             if connected { counters::add(counter, 1) } else { counters::sub(counter, 1) }
+        }
+    }
+
+    fn on_heard(&mut self, heard: &Heard) -> Result<(), Over> {
+        match heard {
+            Heard::Ack(ack) => self.on_ack(ack),
+            // What the sender's end was is told, and the answer was lost; or the other bridge has lost the connection.
+            Heard::Over if self.near.end().is_some() => Err(Over::Finished),
+            Heard::Over => Err(Over::LetGo(Ending::Dead)),
         }
     }
 
@@ -396,15 +472,19 @@ impl<'a> Running<'a> {
                     Err(e) => return self.nothing(&e),
                 }
             }
+            let sent_at = self.time();
             let Some(Current { found, offset }) = &mut self.current else { break };
             let left = found.len - *offset;
-            let len = u64::from(left).min(most - taken) as u32;
+            // The time of a call goes in one piece.
+            let since = found.since.filter(|_| *offset == 0);
+            let least = if since.is_some() { u64::from(rpc::TIME_END) } else { 1 };
+            let len = u64::from(left).min((most - taken).max(least)) as u32;
             let record = Record {
                 start: Pos { frame: found.start, offset: *offset },
                 next: found.next,
                 tag: found.tag,
                 seq: found.seq,
-                time: found.time,
+                time: found.since.map_or(found.time, |_| sent_at),
                 total: found.len,
                 type_id: found.type_id,
             };
@@ -416,6 +496,10 @@ impl<'a> Running<'a> {
                 wire::begin_data(self.export.machine, self.export.stream, self.near.attempt(), room)
             });
             wire::push_record(to, &record, payload);
+            if let Some(since) = since {
+                let at = to.len() - len as usize;
+                rpc::shorten(&mut to[at..], since.elapsed());
+            }
             // A message's header counts too, or messages without a payload would have no end.
             taken += u64::from(len) + wire::RECORD_HEADER as u64;
             until = record.after(len);
@@ -474,6 +558,9 @@ impl<'a> Running<'a> {
         let Some((end, seen)) = self.near.end() else { return Ok(()) };
         if !seen || self.near.waits() {
             return self.wait_for_ack();
+        }
+        if self.export.other.is_some() {
+            return Err(Over::Finished);
         }
         if self.source.peer_epoch() != end.epoch {
             // Another sender is there already.

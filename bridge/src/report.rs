@@ -127,6 +127,8 @@ fn shown(label: &Label, counters: &Counters, before: (u64, u64), ago: Duration) 
             text.push_str(&format!("; {value} {what}"));
         }
     };
+    add(read(&counters.connections), "connections");
+    add(read(&counters.refused_connections), "refused");
     add(read(&counters.in_flight), "bytes under way");
     add(read(&counters.lost), "lost");
     add(read(&counters.left_out), "left out");

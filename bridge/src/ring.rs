@@ -2,9 +2,10 @@
 //! many bytes at the other end, where the alignment is the same.
 
 use crate::local::{Found, Sink, Source, open_or_make};
+use crate::rpc;
 use crate::stream::{Ending, Record};
 use ramway::ring::raw::{RawEndpoint, WaitLimit};
-use ramway::{Receiver, Ring, Sender, WaitPolicy};
+use ramway::{ErrorKind, Receiver, Ring, Sender, WaitPolicy};
 use std::time::Duration;
 
 /// A ring that an export reads.
@@ -31,7 +32,8 @@ impl Source for RingSource {
         let next = raw.position();
         let (type_id, tag) = (frame.type_id, frame.tag);
         // A message is shorter than 2^31.
-        Ok(Found { start, next, type_id, tag, seq: 0, time: 0, data: frame.data, len: frame.len as u32 })
+        let len = frame.len as u32;
+        Ok(Found { start, next, type_id, tag, seq: 0, time: 0, data: frame.data, len, since: None })
     }
 
     fn first(&mut self) -> u64 {
@@ -67,17 +69,31 @@ impl Source for RingSource {
     }
 
     fn leave(self: Box<Self>, how: Ending, _: bool) {
-        match how {
-            Ending::Closed => drop(self.receiver),
-            Ending::Dead => self.receiver.abandon(),
-        }
+        leave_receiver(self.receiver, how);
     }
 }
 
-/// A ring that an import writes.
+/// Gives the receiver's role up.
+pub(crate) fn leave_receiver(receiver: Receiver, how: Ending) {
+    match how {
+        Ending::Closed => drop(receiver),
+        Ending::Dead => receiver.abandon(),
+    }
+}
+
+/// A ring that an import writes, named or one of a bus.
 pub struct RingSink {
     sender: Sender,
+    /// Of a bus, whose peer no other one follows.
+    is_of_bus: bool,
+    /// Its frames are RPC's.
+    rpc: bool,
+    /// What was reserved last.
+    room: *mut u8,
 }
+
+// SAFETY: the address leads into the sender's mapping, which has no thread affinity.
+unsafe impl Send for RingSink {}
 
 impl RingSink {
     /// Takes the sender's role, of a ring that is there or that is made.
@@ -87,16 +103,29 @@ impl RingSink {
     pub fn open(name: &str, capacity: u64, align: u32) -> ramway::Result<Box<dyn Sink>> {
         let open = || Ring::open(name).wait_policy(WaitPolicy::Block).sender();
         let make = || Ring::create(name).capacity(capacity).align(align).wait_policy(WaitPolicy::Block).sender();
-        Ok(Box::new(Self { sender: open_or_make(open, make)? }))
+        let sender = open_or_make(open, make)?;
+        Ok(Box::new(Self { sender, is_of_bus: false, rpc: false, room: std::ptr::null_mut() }))
+    }
+
+    /// The sending end of a bus.
+    #[must_use]
+    pub fn of_bus(sender: Sender, rpc: bool) -> Box<dyn Sink> {
+        Box::new(Self { sender, is_of_bus: true, rpc, room: std::ptr::null_mut() })
     }
 }
 
 impl Sink for RingSink {
     fn reserve(&mut self, len: u32, limit: WaitLimit) -> ramway::Result<*mut u8> {
-        self.sender.raw().reserve(len as usize, limit)
+        self.room = self.sender.raw().reserve(len as usize, limit)?;
+        Ok(self.room)
     }
 
-    fn commit(&mut self, record: &Record) -> ramway::Result<()> {
+    fn commit(&mut self, record: &Record, spent: Duration) -> ramway::Result<()> {
+        if self.rpc && rpc::is_call(record.type_id, record.total) {
+            // SAFETY: so many bytes and more were reserved there last, and are this sender's until the commit.
+            let payload = unsafe { std::slice::from_raw_parts_mut(self.room, rpc::TIME_END as usize) };
+            rpc::shorten(payload, spent);
+        }
         self.sender.raw().commit(record.total as usize, record.type_id, record.tag, false)
     }
 
@@ -114,7 +143,8 @@ impl Sink for RingSink {
     }
 
     fn align(&self) -> Option<u32> {
-        Some(self.sender.align() as u32)
+        // The far position of a bus's ring is needed for nothing: both bridges live as long as the bus.
+        (!self.is_of_bus).then(|| self.sender.align() as u32)
     }
 
     fn epoch(&self) -> u32 {
@@ -122,6 +152,17 @@ impl Sink for RingSink {
     }
 
     fn skip(&mut self, _: u64) {}
+
+    fn has_ended(&mut self) -> Option<Ending> {
+        if !self.is_of_bus {
+            return None;
+        }
+        match self.sender.await_peer(WaitLimit::None).err()?.kind() {
+            ErrorKind::Closed => Some(Ending::Closed),
+            ErrorKind::PeerDead => Some(Ending::Dead),
+            _ => None,
+        }
+    }
 
     fn peer_epoch(&self) -> u32 {
         self.sender.peer_epoch()

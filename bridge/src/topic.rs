@@ -47,6 +47,7 @@ impl Source for TopicSource {
             data: frame.data,
             // A message is shorter than 2^31.
             len: frame.len as u32,
+            since: None,
         })
     }
 
@@ -142,7 +143,7 @@ impl Sink for TopicSink {
         self.publisher.raw().reserve(len as usize, limit)
     }
 
-    fn commit(&mut self, record: &Record) -> ramway::Result<()> {
+    fn commit(&mut self, record: &Record, _: Duration) -> ramway::Result<()> {
         self.publisher.raw().commit_at(record.total as usize, record.type_id, record.tag, record.time)
     }
 

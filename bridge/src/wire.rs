@@ -8,7 +8,7 @@ use crate::stream::{Ack, End, Ending, Hello, Pos, Record};
 pub const MAGIC: u32 = u32::from_le_bytes(*b"RWB\x01");
 
 /// Bytes of a [`Hello`].
-pub const HELLO_LEN: usize = 80;
+pub const HELLO_LEN: usize = 88;
 /// Bytes of an [`Ack`].
 pub const ACK_LEN: usize = 80;
 /// Bytes before the records of data.
@@ -21,6 +21,18 @@ pub const STAMP_LEN: usize = 48;
 const HELLO: u32 = 1;
 const DATA: u32 = 2;
 const ACK: u32 = 3;
+const OFFER: u32 = 4;
+const WANT: u32 = 5;
+const OPEN: u32 = 6;
+const OPENED: u32 = 7;
+const OVER: u32 = 8;
+
+/// Bytes that every message about a connection begins with: [`Head`].
+pub const HEAD_LEN: usize = 24;
+/// Bytes of an [`Offer`].
+pub const OFFER_LEN: usize = 56;
+/// Bytes of a message about a connection that is not of one of its streams.
+pub const NOTE_LEN: usize = 32;
 
 /// The key of `verb` for the segment `name`. No name has a character that a key gives a meaning to: letters, digits, `.`, `_`
 /// and `-` are all there are.
@@ -114,6 +126,7 @@ pub fn encode_hello(hello: &Hello) -> Vec<u8> {
     to.extend_from_slice(&hello.capacity.to_le_bytes());
     to.extend_from_slice(&hello.far.to_le_bytes());
     put_end(&mut to, hello.end);
+    to.extend_from_slice(&hello.time.to_le_bytes());
     to
 }
 
@@ -132,6 +145,7 @@ pub fn decode_hello(bytes: &[u8]) -> Option<Hello> {
         capacity: from.u64()?,
         far: from.u64()?,
         end: from.end()?,
+        time: from.u64()?,
     })
 }
 
@@ -269,6 +283,140 @@ pub fn decode_stamp(bytes: &[u8]) -> Option<Stamp> {
     let type_id = from.u32()?;
     let (near, stream, seq, time, tag) = (from.u64()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?);
     Some(Stamp { near, stream, seq, time, tag, type_id })
+}
+
+/// How a listener speaks: what its buses are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Of RPC: how many calls a client may have in flight; else 0.
+    pub max_in_flight: u32,
+    /// Alignment of payloads.
+    pub align: u32,
+    /// Bytes of the ring from the listener to who connects; 0: there is none.
+    pub to_client: u64,
+    /// Bytes of the ring back.
+    pub from_client: u64,
+}
+
+/// A listener on the machine that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The machine.
+    pub near: u64,
+    /// The listener; 0: it is gone.
+    pub listener: u64,
+    /// How it speaks, as soon as somebody has wanted to know.
+    pub terms: Option<Terms>,
+}
+
+/// What [`decode_offer`] reads.
+#[must_use]
+pub fn encode_offer(offer: &Offer) -> Vec<u8> {
+    let mut to = begin(OFFER, OFFER_LEN);
+    for number in [offer.near, offer.listener] {
+        to.extend_from_slice(&number.to_le_bytes());
+    }
+    let known = Terms { max_in_flight: 0, align: 0, to_client: 0, from_client: 0 };
+    let Terms { max_in_flight, align, to_client, from_client } = offer.terms.unwrap_or(known);
+    for number in [u32::from(offer.terms.is_some()), max_in_flight, align, 0] {
+        to.extend_from_slice(&number.to_le_bytes());
+    }
+    for number in [to_client, from_client] {
+        to.extend_from_slice(&number.to_le_bytes());
+    }
+    to
+}
+
+/// A listener is or was there; `None` if these are not the bytes of that.
+#[must_use]
+pub fn decode_offer(bytes: &[u8]) -> Option<Offer> {
+    let mut from = Reader(bytes);
+    from.begins(OFFER)?;
+    let (near, listener) = (from.u64()?, from.u64()?);
+    let (known, max_in_flight, align, _) = (from.u32()?, from.u32()?, from.u32()?, from.u32()?);
+    let terms = Terms { max_in_flight, align, to_client: from.u64()?, from_client: from.u64()? };
+    Some(Offer { near, listener, terms: (known == 1).then_some(terms) })
+}
+
+/// What a message about a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// [`Hello`] of one of its streams.
+    Hello,
+    /// Data of one of its streams.
+    Data,
+    /// [`Ack`] of one of its streams.
+    Ack,
+    /// The sender imports what is offered, and would know its [`Terms`].
+    Want,
+    /// A program has connected to the sender's listener: connect to the one that was offered.
+    Open,
+    /// The answer to that.
+    Opened,
+    /// The sender has nothing more of one of its streams, or of both.
+    Over,
+}
+
+/// What every message about a connection begins with: those of its streams too, where the stream's number is the connection's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// What it is.
+    pub about: About,
+    /// The machine that sends it.
+    pub from: u64,
+    /// The connection.
+    pub connection: u64,
+}
+
+/// The head of a message about a connection; `None` if these are not the bytes of that.
+#[must_use]
+pub fn decode_head(bytes: &[u8]) -> Option<Head> {
+    let mut from = Reader(bytes);
+    let (magic, kind) = (from.u32()?, from.u32()?);
+    let about = match (magic, kind) {
+        (MAGIC, HELLO) => About::Hello,
+        (MAGIC, DATA) => About::Data,
+        (MAGIC, ACK) => About::Ack,
+        (MAGIC, WANT) => About::Want,
+        (MAGIC, OPEN) => About::Open,
+        (MAGIC, OPENED) => About::Opened,
+        (MAGIC, OVER) => About::Over,
+        _ => return None,
+    };
+    Some(Head { about, from: from.u64()?, connection: from.u64()? })
+}
+
+/// Of [`About::Over`]: the stream from the sender is over.
+pub const OVER_FROM: u32 = 1;
+/// Of [`About::Over`]: the stream to the sender is over.
+pub const OVER_TO: u32 = 2;
+
+/// What [`decode_note`] reads. `number`: of [`About::Opened`] 0 or the number of the error; of [`About::Over`] which streams; else 0.
+#[must_use]
+pub fn encode_note(head: &Head, number: u32) -> Vec<u8> {
+    let kind = match head.about {
+        About::Hello => HELLO,
+        About::Data => DATA,
+        About::Ack => ACK,
+        About::Want => WANT,
+        About::Open => OPEN,
+        About::Opened => OPENED,
+        About::Over => OVER,
+    };
+    let mut to = begin(kind, NOTE_LEN);
+    for number in [head.from, head.connection] {
+        to.extend_from_slice(&number.to_le_bytes());
+    }
+    for number in [number, 0] {
+        to.extend_from_slice(&number.to_le_bytes());
+    }
+    to
+}
+
+/// The number of a message about a connection that is not of one of its streams.
+#[must_use]
+pub fn decode_note(bytes: &[u8]) -> Option<u32> {
+    Reader(bytes.get(HEAD_LEN..NOTE_LEN)?).u32()
 }
 
 #[cfg(test)]

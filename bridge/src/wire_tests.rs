@@ -17,10 +17,10 @@ prop_compose! {
     fn hello()(
         (near, stream, attempt, released) in any::<(u64, u64, u64, u64)>(),
         cursor in pos(),
-        (align, capacity, far) in any::<(u32, u64, u64)>(),
+        (align, capacity, far, time) in any::<(u32, u64, u64, u64)>(),
         end in end(),
     ) -> Hello {
-        Hello { near, stream, attempt, released, cursor, align, capacity, far, end }
+        Hello { near, stream, attempt, released, cursor, align, capacity, far, end, time }
     }
 }
 
@@ -57,6 +57,38 @@ proptest! {
         let bytes = encode_stamp(&stamp);
         prop_assert_eq!(bytes.len(), STAMP_LEN);
         prop_assert_eq!(decode_stamp(&bytes), Some(stamp));
+    }
+
+    #[test]
+    fn what_is_said_of_listeners_and_connections_is_decoded(
+        (near, listener, connection) in any::<(u64, u64, u64)>(),
+        terms in prop::option::of(any::<(u32, u32, u64, u64)>()),
+        number: u32,
+    ) {
+        let terms = terms.map(|(max_in_flight, align, to_client, from_client)| {
+            Terms { max_in_flight, align, to_client, from_client }
+        });
+        let offer = Offer { near, listener, terms };
+        let bytes = encode_offer(&offer);
+        prop_assert_eq!(bytes.len(), OFFER_LEN);
+        prop_assert_eq!(decode_offer(&bytes), Some(offer));
+        prop_assert_eq!(decode_head(&bytes), None);
+        for about in [About::Want, About::Open, About::Opened, About::Over] {
+            let head = Head { about, from: near, connection };
+            let bytes = encode_note(&head, number);
+            prop_assert_eq!(bytes.len(), NOTE_LEN);
+            prop_assert_eq!((decode_head(&bytes), decode_note(&bytes)), (Some(head), Some(number)));
+            prop_assert_eq!(decode_note(&bytes[..NOTE_LEN - 1]), None);
+        }
+    }
+
+    /// Whatever is said of a connection's stream begins with whose and which it is.
+    #[test]
+    fn a_stream_s_messages_have_the_head(hello in hello(), ack in ack()) {
+        let head = |about, from, connection| Some(Head { about, from, connection });
+        prop_assert_eq!(decode_head(&encode_hello(&hello)), head(About::Hello, hello.near, hello.stream));
+        prop_assert_eq!(decode_head(&encode_ack(&ack)), head(About::Ack, ack.far, ack.stream));
+        prop_assert_eq!(decode_head(&begin_data(hello.near, hello.stream, 1, 0)), head(About::Data, hello.near, hello.stream));
     }
 
     #[test]
@@ -99,12 +131,13 @@ proptest! {
     }
 
     #[test]
-    fn bytes_of_anybody_decode_to_something_or_nothing(mut bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 1u32..4) {
+    fn bytes_of_anybody_decode_to_something_or_nothing(mut bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 1u32..10) {
         if bytes.len() >= 8 {
             bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
             bytes[4..8].copy_from_slice(&kind.to_le_bytes());
         }
         let _ = (decode_hello(&bytes), decode_ack(&bytes), decode_stamp(&bytes));
+        let _ = (decode_offer(&bytes), decode_head(&bytes), decode_note(&bytes));
         if let Some((_, mut rest)) = decode_data(&bytes) {
             while let Some((record, payload)) = next_record(&mut rest) {
                 prop_assert!(record.start.offset as usize + payload.len() <= record.total as usize);

@@ -58,12 +58,14 @@ fn check_says_what_would_be_bridged_and_why_not() {
     let _private = machine.sender("private", 1 << 16);
     let _log = Topic::create(machine.at("log")).capacity(1 << 16).publisher().expect("a topic");
     let _other = machine.sender("other", 1 << 16);
+    let _store = ramway::Listener::bind(machine.at("store")).expect("a listener");
     let rules = machine.write(
         "bridge.toml",
         "[link]\nlisten = [\"tcp/127.0.0.1:7447\"]\n\n\
          [[rule]]\nnames = [\"*\"]\nexcept = [\"private\", \"other\"]\nkind = \"ring\"\ndirection = \"export\"\non_disconnect = \"block\"\n\n\
          [[rule]]\nnames = [\"pose\"]\nkind = \"newest\"\ndirection = \"export\"\nprefix = \"left\"\n\n\
-         [[rule]]\nnames = [\"other\"]\nkind = \"ring\"\ndirection = \"import\"\neject_after = \"5s\"\n",
+         [[rule]]\nnames = [\"other\"]\nkind = \"ring\"\ndirection = \"import\"\neject_after = \"5s\"\n\n\
+         [[rule]]\nnames = [\"sto*\"]\nkind = \"rpc\"\ndirection = \"export\"\neject_after = \"2s\"\nmax_connections = 3\n",
     );
     let (code, text) = said(&machine, &["--config", rules.to_str().expect("a path"), "--check"]);
     assert_eq!(code, 0, "{text}");
@@ -84,6 +86,10 @@ fn check_says_what_would_be_bridged_and_why_not() {
         "{text}"
     );
     assert!(text.contains("its receiver is told that the sender died once the link was down for 5.00 s"), "{text}");
+    let listener = "exports rpc sto* to ramway/rpc/NAME; at most 3 connections of each name at a time; once the link was down for \
+                    2.00 s, each side is told that the other one died";
+    assert!(text.contains(listener), "{text}");
+    assert!(line("store.lock ").contains("it listens at a path"), "{text}");
     assert!(text.contains("neither encrypted nor authenticated"), "{text}");
     assert!(text.ends_with("What no rule names stays on this machine.\n"), "{text}");
 }

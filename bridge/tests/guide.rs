@@ -15,7 +15,7 @@ fn what_the_guide_shows_is_accepted() {
     }
     let blocks: Vec<&str> =
         page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().expect("an end")).collect();
-    assert_eq!(blocks.len(), 4, "the blocks that this test knows of");
+    assert_eq!(blocks.len(), 5, "the blocks that this test knows of");
     let read: Vec<_> = blocks.iter().map(|block| Config::parse(block, &folder.join("bridge.toml"))).collect();
     std::fs::remove_dir_all(&folder).expect("it is ours");
     for (block, read) in blocks.iter().zip(read) {

@@ -11,11 +11,11 @@ use ramway_cli::color::Color;
 use ramway_cli::failure::{Failure, Outcome, USAGE};
 use ramway_cli::units::parse_duration;
 
+use crate::check;
 use crate::config::raw::{self, Maybe, Quantity, Spanned, bare};
 use crate::config::{Config, Problems};
-use crate::{bridge, check};
 
-const ABOUT: &str = "Carries rings and topics to the next machine, over Zenoh.";
+const ABOUT: &str = "Carries rings, topics, buses and RPC to the next machine, over Zenoh.";
 
 const NOTES: &str = "\
 A bridge runs on each machine. One exports: what is sent on its machine leaves
@@ -26,8 +26,9 @@ SIGHUP reads the file again: rules that did not change go on undisturbed, and a
 file that is wrong is reported and changes nothing. SIGTERM and Ctrl-C end the
 bridge once what is under way has arrived, or --drain has passed.
 
-A bridge that ends, and one that is killed, loses nothing of reliable rules: the
-next one goes on where it stopped.
+A bridge that ends, and one that is killed, loses nothing of rings and reliable
+topics: the next one goes on where it stopped. Connections (bus, rpc) end with
+either bridge, and both sides are told.
 
 Exit codes: 0 ended by a signal; 2 the command line or the file is wrong; 7 an
 address is taken; `ramway --help` has the rest.
@@ -42,7 +43,8 @@ Examples:
   ramway-bridge import camera --kind ring --on-disconnect block \\
       --listen tls/[::]:7447 --ca ca.pem --certificate far.pem --key far.key
   ramway-bridge export camera --kind ring --on-disconnect block \\
-      --connect tls/far:7447 --ca ca.pem --certificate near.pem --key near.key";
+      --connect tls/far:7447 --ca ca.pem --certificate near.pem --key near.key
+  ramway-bridge export store --kind rpc --eject-after 5s --connect tcp/far:7447";
 
 /// What `ramway-bridge` was asked to do.
 #[derive(Parser)]
@@ -88,7 +90,7 @@ struct Flags {
     /// Not these names
     #[arg(long, value_name = "NAME")]
     except: Vec<String>,
-    /// What they are: ring, topic, or newest (of a topic only the newest message)
+    /// What they are: ring, topic, newest (of a topic only the newest message), bus or rpc (a listener)
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
     /// Of a topic: reliable or lossy
@@ -121,6 +123,9 @@ struct Flags {
     /// Of the durable subscriber of a reliable topic
     #[arg(long, value_name = "LABEL")]
     label: Option<String>,
+    /// Of a bus or rpc: how many connections there may be at a time, of each name [default: 64]
+    #[arg(long, value_name = "N")]
+    max_connections: Option<String>,
     /// peer or client
     #[arg(long, value_name = "MODE", help_heading = "Link")]
     mode: Option<String>,
@@ -160,8 +165,6 @@ struct Flags {
 pub fn run(cli: Cli) -> Outcome {
     let source = Source::of(&cli)?;
     let config = source.read().map_err(|problems| Failure::new(USAGE, problems.to_string()))?;
-    let supported = config.rules.iter().try_for_each(bridge::supported);
-    supported.map_err(|text| Failure::new(USAGE, text))?;
     if cli.check {
         return check::run(&config);
     }
@@ -245,6 +248,7 @@ impl Flags {
             chunk: quantity(&self.chunk),
             capacity: quantity(&self.capacity),
             label: text(&self.label),
+            max_connections: quantity(&self.max_connections),
         };
         raw::File { link: Some(bare(link)), metrics: None, rule: vec![bare(rule)] }
     }

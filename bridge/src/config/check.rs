@@ -25,6 +25,10 @@ const LEAST_CHUNK: u64 = 1 << 10;
 const MOST_CHUNK: u64 = 16 << 20;
 /// The largest window: both bridges may have to hold as much for each stream.
 const MOST_WINDOW: u64 = 1 << 30;
+/// Connections of one name at a time, unless the rule says otherwise.
+pub const CONNECTIONS: usize = 64;
+/// The most connections: each has two threads in either bridge.
+const MOST_CONNECTIONS: usize = 4096;
 /// A label's bytes, as in the format.
 const LABEL: usize = 64;
 
@@ -373,7 +377,9 @@ impl Reader<'_> {
                 if word == "ring" {
                     Kind::Ring { on_disconnect, capacity }
                 } else {
-                    Kind::Bus { on_disconnect, capacity }
+                    let max_connections =
+                        rule.max_connections.take().map_or(CONNECTIONS, |most| self.max_connections(&most));
+                    Kind::Bus { on_disconnect, capacity, rpc: word == "rpc", max_connections }
                 }
             }
             "topic" => Kind::Topic { delivery: self.delivery(rule, direction, whole)?, capacity },
@@ -395,6 +401,7 @@ impl Reader<'_> {
             ("rate", rule.rate.take().map(|at| bare_at(&at)), "lossy topics that are exported"),
             ("every", rule.every.take().map(|at| bare_at(&at)), "kind \"newest\""),
             ("label", rule.label.take().map(|at| bare_at(&at)), "reliable topics that are exported"),
+            ("max_connections", rule.max_connections.take().map(|at| bare_at(&at)), "kinds \"bus\" and \"rpc\""),
         ];
         for (name, at, of) in left {
             if let Some(at) = at {
@@ -464,6 +471,11 @@ impl Reader<'_> {
         match (rule.on_disconnect.take(), rule.eject_after.take()) {
             (None, None) => {
                 let text = match direction {
+                    _ if matches!(what, "bus" | "rpc") => format!(
+                        "the rule of kind \"{what}\" does not say what a broken link does to its connections, and there is no default, because \
+                         it can stop programs: {block} (they wait until the link is back) or {eject} (after that time each side is told \
+                         that the other one died)"
+                    ),
                     Direction::Export => format!(
                         "the rule of a {what} does not say what a broken link does to the sender on this machine, and there is no \
                          default, because it can stop the machine: {block} (it waits until the link is back) or {eject} (after that \
@@ -520,6 +532,19 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    fn max_connections(&mut self, value: &Spanned<Quantity>) -> usize {
+        let most = value.get_ref().0.parse().ok().filter(|most| (1..=MOST_CONNECTIONS).contains(most));
+        if most.is_none() {
+            let text = format!(
+                "{} is {}; expected how many connections there may be at a time, 1 to {MOST_CONNECTIONS}",
+                self.source.option("max_connections"),
+                value.get_ref().0
+            );
+            self.wrong(value, text);
+        }
+        most.unwrap_or(CONNECTIONS)
     }
 
     /// Messages a second, as the time between two.

@@ -149,6 +149,10 @@ pub enum Kind {
         on_disconnect: OnDisconnect,
         /// Of each direction of the buses that an import makes; `None`: as the far ones.
         capacity: Option<u64>,
+        /// Its buses are for RPC.
+        rpc: bool,
+        /// How many connections there may be at a time, of each name.
+        max_connections: usize,
     },
 }
 
@@ -215,7 +219,8 @@ impl Kind {
             Self::Ring { .. } => "ring",
             Self::Topic { .. } => "topic",
             Self::Newest { .. } => "newest",
-            Self::Bus { .. } => "bus",
+            Self::Bus { rpc: false, .. } => "bus",
+            Self::Bus { rpc: true, .. } => "rpc",
         }
     }
 

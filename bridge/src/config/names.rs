@@ -34,6 +34,8 @@ pub enum Why {
         /// What the rule says.
         is: Direction,
     },
+    /// A listener that was bound by a path, whose segment has a name that nobody connects to.
+    ByPath,
     /// Several rules name it, which cannot all be followed.
     Conflict(String),
 }
@@ -46,6 +48,7 @@ impl fmt::Display for Why {
             Self::KindDiffers { rule, wanted, is } => write!(f, "it is a {is}, and {rule} is for kind \"{wanted}\""),
             Self::Direction { rule, is: Direction::Export } => write!(f, "{rule} only exports it"),
             Self::Direction { rule, is: Direction::Import } => write!(f, "{rule} only imports it"),
+            Self::ByPath => f.write_str("it listens at a path; a bridge connects to names, so bind it by its name"),
             Self::Conflict(text) => f.write_str(text),
         }
     }
@@ -57,6 +60,9 @@ impl fmt::Display for Why {
 /// Why it is not.
 pub fn exports<'a>(rules: &'a [Rule], name: &str, kind: layout::Kind) -> Result<Vec<&'a Rule>, Why> {
     let fits = |rule: &Rule| rule.kind.segment() == kind;
+    if kind == layout::Kind::Listener && name.ends_with(ramway::facts::LOCK_SUFFIX) {
+        return Err(Why::ByPath);
+    }
     let found = select(rules, name, Direction::Export, kind.name(), fits)?;
     // An import of the same name makes a segment here, which may be the one in question.
     let imports = rules.iter().filter(|rule| rule.direction == Direction::Import && rule.covers(name));

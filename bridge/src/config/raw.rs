@@ -76,6 +76,7 @@ pub struct Rule {
     pub chunk: Maybe<Quantity>,
     pub capacity: Maybe<Quantity>,
     pub label: Maybe<String>,
+    pub max_connections: Maybe<Quantity>,
 }
 
 /// A number, or a text with a unit in it: `65536` and `"64K"`, `0.5` and `"500ms"`.

@@ -59,6 +59,7 @@ names = ["store"]
 kind = "rpc"
 direction = "import"
 on_disconnect = "block"
+max_connections = 7
 "#,
     )
     .unwrap();
@@ -75,7 +76,9 @@ on_disconnect = "block"
     assert_eq!(config.rules[1].kind, Kind::Newest { every: Duration::from_millis(10), capacity: Some(64 << 10) });
     let delivery = Delivery::Lossy { every: Some(Duration::from_secs(2)) };
     assert_eq!(config.rules[2].kind, Kind::Topic { delivery, capacity: None });
-    assert_eq!(config.rules[3].kind, Kind::Bus { on_disconnect: OnDisconnect::Block, capacity: None });
+    let on_disconnect = OnDisconnect::Block;
+    assert_eq!(config.rules[3].kind, Kind::Bus { on_disconnect, capacity: None, rpc: true, max_connections: 7 });
+    assert_eq!(config.rules[3].kind.word(), "rpc");
 }
 
 #[test]
@@ -121,6 +124,7 @@ fn what_has_no_meaning_is_refused() {
         ("every = \"1s\"", "`every` is only for kind \"newest\""),
         ("label = \"x\"", "`label` is only for reliable topics"),
         ("capacity = \"1M\"", "`capacity` is of what an import makes"),
+        ("max_connections = 5", "`max_connections` is only for kinds \"bus\" and \"rpc\""),
         ("eject_after = \"5s\"", "remove one of the two"),
         ("window = \"1K\"", "`window` is 1024 bytes; expected 129024 to"),
         ("chunk = \"1 fish\"", "`chunk` `1 fish` is not a size"),
@@ -143,6 +147,12 @@ fn what_has_no_meaning_is_refused() {
         said(&RING.replace("on_disconnect = \"block\"", "eject_after = 0"))
             .contains("`eject_after` is 0; expected 3s at least")
     );
+    let undecided = RING.replace("ring", "rpc").replace("on_disconnect = \"block\"\n", "");
+    assert!(
+        said(&undecided).contains("the rule of kind \"rpc\" does not say what a broken link does to its connections")
+    );
+    let bus = RING.replace("ring", "bus") + "max_connections = 0\n";
+    assert!(said(&bus).contains("`max_connections` is 0; expected how many connections"));
     assert!(said("").contains("there is no [[rule]]"));
 }
 

@@ -79,6 +79,8 @@ pub struct Hello {
     pub far: u64,
     /// The sender's end, right before the cursor.
     pub end: Option<End>,
+    /// Of a connection: nanoseconds of the near bridge's own clock; else 0.
+    pub time: u64,
 }
 
 /// Where a far end is.
@@ -119,7 +121,7 @@ pub struct Record {
     pub tag: u64,
     /// The message's number, if it is a topic's.
     pub seq: u64,
-    /// When it was published, if it is a topic's.
+    /// When it was published, if it is a topic's; of a call, when it was sent, as in [`Hello::time`].
     pub time: u64,
     /// Bytes of the whole message.
     pub total: u32,

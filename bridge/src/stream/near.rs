@@ -47,6 +47,8 @@ pub struct Near {
     ask_at: Duration,
     ask_after: Duration,
     end: Option<End>,
+    /// The place that it comes right before: where the cursor was.
+    end_at: Pos,
     end_is_seen: bool,
     far_end: Option<End>,
     geometry: (u32, u64),
@@ -73,6 +75,7 @@ impl Near {
             ask_at: Duration::ZERO,
             ask_after: ASK_FIRST,
             end: None,
+            end_at: Pos::default(),
             end_is_seen: false,
             far_end: None,
             geometry,
@@ -91,7 +94,8 @@ impl Near {
             align: self.geometry.0,
             capacity: self.geometry.1,
             far: self.far.map_or(0, |(far, _)| far),
-            end: self.end,
+            end: self.end.filter(|_| self.is_at_end()),
+            time: 0,
         }
     }
 
@@ -99,7 +103,7 @@ impl Near {
     /// than a piece would stop the stream.
     #[must_use]
     pub fn room(&self) -> u64 {
-        if !self.greeted || self.end.is_some() || self.far_end.is_some() {
+        if !self.greeted || self.is_at_end() || self.far_end.is_some() {
             0
         } else if self.under_way.is_empty() {
             self.window.max(1)
@@ -228,8 +232,16 @@ impl Near {
     /// The sender has ended, and everything before is sent.
     pub fn ended(&mut self, end: End, now: Duration) {
         self.end = Some(end);
+        self.end_at = self.cursor;
         self.end_is_seen = false;
         self.ask_at = now;
+    }
+
+    /// Whether the sender has ended and everything before that is sent. After going back it is sent once more first: the end goes
+    /// with its place, not with the cursor.
+    #[must_use]
+    pub fn is_at_end(&self) -> bool {
+        self.end.is_some() && self.cursor >= self.end_at
     }
 
     /// Another sender has come.

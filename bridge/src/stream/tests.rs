@@ -25,6 +25,8 @@ enum Event {
     /// Either bridge is killed.
     KillNear,
     KillFar,
+    /// The sender ends, and publishes nothing more.
+    End,
     /// Time passes.
     Tick,
 }
@@ -39,6 +41,8 @@ struct World {
     /// Positions of the frames in the near segment, with the bytes of each; the last one is where the next would begin.
     frames: Vec<(u64, u32)>,
     tail: u64,
+    /// The sender has ended.
+    ended: bool,
     /// The segment's own: it outlives the near end.
     released: u64,
     near: Near,
@@ -62,6 +66,7 @@ impl World {
         Self {
             frames: Vec::new(),
             tail: FIRST,
+            ended: false,
             released: FIRST,
             near: Near::new(1, 9, 100, FIRST, window, (16, 4096)),
             attempts: 100,
@@ -91,7 +96,12 @@ impl World {
         }
         while self.near.room() > 0 {
             let at = self.near.cursor();
-            let Some((start, len)) = self.frame(at.frame) else { return };
+            let Some((start, len)) = self.frame(at.frame) else {
+                if self.ended {
+                    self.near.ended(End { how: Ending::Closed, epoch: 5 }, self.now);
+                }
+                return;
+            };
             assert!(at.frame >= self.released, "a released frame cannot be read");
             let piece = PIECE
                 .min(len - at.offset)
@@ -112,7 +122,10 @@ impl World {
                 let far = self.far.get_or_insert_with(|| {
                     Far::new(2, self.run, &hello, self.committed.max(FIRST), self.window as u32)
                 });
-                far.on_hello(&hello);
+                if far.on_hello(&hello) {
+                    assert_eq!(self.committed, self.tail, "an end is acted upon after all that goes before it");
+                    far.end_seen(hello.end.expect("there is one"));
+                }
                 self.to_near.push_back(far.ack());
             }
             Down::Data(attempt, record, len) => {
@@ -160,6 +173,8 @@ impl World {
 
     fn act(&mut self, event: &Event) {
         match *event {
+            Event::Publish(_) if self.ended => {}
+            Event::End => self.ended = true,
             Event::Publish(len) => {
                 self.frames.push((self.tail, len));
                 self.tail += Self::size(len);
@@ -212,13 +227,14 @@ impl World {
                 self.at_near(ack);
             }
             self.check();
-            if self.released == self.tail {
+            if self.released == self.tail && (!self.ended || self.near.end().is_some_and(|(_, seen)| seen)) {
                 break;
             }
             self.now += Duration::from_millis(50);
         }
         assert_eq!(self.log.len(), self.frames.len(), "everything arrives");
         assert_eq!(self.released, self.tail, "everything is released");
+        assert_eq!(self.near.end().is_some_and(|(_, seen)| seen), self.ended, "and the end is told");
     }
 }
 
@@ -241,6 +257,7 @@ fn event() -> impl Strategy<Value = Event> {
         3 => (0u8..4).prop_map(Event::Room),
         1 => Just(Event::KillNear),
         1 => Just(Event::KillFar),
+        1 => prop::bool::weighted(0.3).prop_map(|ends| if ends { Event::End } else { Event::Send }),
         4 => Just(Event::Tick),
     ]
 }
@@ -274,6 +291,16 @@ fn an_end_is_told_after_the_last_message_and_until_it_is_acted_upon() {
     let step = near.on_ack(&far.ack(), Duration::ZERO);
     assert_eq!(step.seek, Some(Pos::at(FIRST)));
     assert!(!near.end().unwrap().1);
+    // What was lost goes first, and only then the end.
+    assert_eq!(near.hello().end, None);
+    assert!(!far.on_hello(&near.hello()));
+    assert!(near.room() > 0);
+    near.sent(record.after(3), 3, Duration::ZERO);
+    assert_eq!((near.room(), near.hello().end), (0, Some(end)));
+    assert_eq!(far.judge(near.attempt(), &record), Judgement::Take);
+    far.taken(&record, 3);
+    far.committed(record.next);
+    assert!(far.on_hello(&near.hello()));
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub mod certificates;
 pub mod net;
 pub mod pair;
 pub mod proxy;
+pub mod service;
 pub mod traffic;
 
 use std::path::{Path, PathBuf};

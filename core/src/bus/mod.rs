@@ -122,8 +122,9 @@ impl Bus {
         self.receiver.as_mut().ok_or_else(|| missing("send-only"))
     }
 
-    /// Of an RPC client: how many calls it may have in flight.
-    pub(crate) fn max_in_flight(&self) -> u32 {
+    /// Of an RPC client: how many calls it may have in flight; else 0.
+    #[doc(hidden)] // for the bridge; not part of the stable API
+    pub fn max_in_flight(&self) -> u32 {
         self.max_in_flight
     }
 
