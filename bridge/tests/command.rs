@@ -65,7 +65,7 @@ fn check_says_what_would_be_bridged_and_why_not() {
          [[rule]]\nnames = [\"*\"]\nexcept = [\"private\", \"other\"]\nkind = \"ring\"\ndirection = \"export\"\non_disconnect = \"block\"\n\n\
          [[rule]]\nnames = [\"pose\"]\nkind = \"newest\"\ndirection = \"export\"\nprefix = \"left\"\n\n\
          [[rule]]\nnames = [\"other\"]\nkind = \"ring\"\ndirection = \"import\"\neject_after = \"5s\"\n\n\
-         [[rule]]\nnames = [\"sto*\"]\nkind = \"rpc\"\ndirection = \"export\"\neject_after = \"2s\"\nmax_connections = 3\n",
+         [[rule]]\nnames = [\"sto*\"]\nkind = \"rpc\"\ndirection = \"export\"\neject_after = \"4s\"\nmax_connections = 3\n",
     );
     let (code, text) = said(&machine, &["--config", rules.to_str().expect("a path"), "--check"]);
     assert_eq!(code, 0, "{text}");
@@ -87,7 +87,7 @@ fn check_says_what_would_be_bridged_and_why_not() {
     );
     assert!(text.contains("its receiver is told that the sender died once the link was down for 5.00 s"), "{text}");
     let listener = "exports rpc sto* to ramway/rpc/NAME; at most 3 connections of each name at a time; once the link was down for \
-                    2.00 s, each side is told that the other one died";
+                    4.00 s, each side is told that the other one died";
     assert!(text.contains(listener), "{text}");
     assert!(line("store.lock ").contains("it listens at a path"), "{text}");
     assert!(text.contains("neither encrypted nor authenticated"), "{text}");

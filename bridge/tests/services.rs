@@ -346,7 +346,7 @@ fn a_bridge_that_is_killed_ends_its_connections() {
 
 #[test]
 fn a_link_that_is_down_for_too_long_ends_connections_where_the_rule_says_so() {
-    let pair = Pair::new(&format!("{RPC}eject_after = \"1s\"\n"));
+    let pair = Pair::new(&format!("{RPC}eject_after = \"3s\"\n"));
     let _server = Part::start(&pair.there, "serve", "store");
     let _bridges = pair.start();
     let mut client = client(&pair.socket("store"));
