@@ -120,15 +120,12 @@ test-container: ## two containers with nothing in them but the static command (m
 orderings: ## the orderings on the hot paths, in arm64's machine code: C's inline headers, and the core
 	@sh scripts/orderings.sh
 
-test-musl: need-cargo ## Rust, C and C++ for musl, on x86-64 and under qemu on arm64; the containers (SUITES="rust c", ARGS="--test ring")
-	@sh scripts/cross.sh x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+test-musl: need-cargo ## Rust's suites for musl, and containers with nothing but the static command (ARGS="--test ring")
+	@sh scripts/cross.sh x86_64-unknown-linux-musl
 
-test-arm64: need-cargo ## Rust, C, C++, Go, and Python's, Node's and Java's agents, for arm64: under qemu where this is another processor
+test-arm64: need-cargo ## Rust, C, C++ and Go for arm64, under qemu where this is another processor (SUITES="rust c", ARGS="--test ring")
 	@sh scripts/cross.sh aarch64-unknown-linux-gnu
-
-test-pages: need-cargo ## the core on arm64 with pages of 16 KiB and of 64 KiB, under qemu
-	@sh scripts/pages.sh
-.PHONY: test-musl test-arm64 test-pages
+.PHONY: test-musl test-arm64
 .PHONY: dist test-container orderings
 
 bridge: need-cargo ## the program `ramway-bridge`, in release, in bridge/target (Zenoh's crates are built first: minutes)

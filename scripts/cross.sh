@@ -1,23 +1,21 @@
 #!/bin/sh
-# The suites for other targets: `make test-musl`, `make test-arm64` and `make test-pages`. What is of another processor runs under
-# qemu's user emulation, and a program that a test starts is started through the same emulator, whose words RAMWAY_TEST_RUNNER
-# holds. Tests that the emulator cannot run are those of scripts/emulator.txt: each is named with its reason and counted as
-# skipped. The last line counts.
+# The suites for other targets: `make test-musl` and `make test-arm64`. What is of another processor runs under qemu's user
+# emulation, and a program that a test starts is started through the same emulator, whose words RAMWAY_TEST_RUNNER holds. Tests that
+# the emulator cannot run are those of scripts/emulator.txt: each is named with its reason and counted as skipped. The last line
+# counts.
 #
 #   sh scripts/cross.sh TRIPLE...
 #   SUITES="rust c go"     which; all that there are for the target are the default
 #   ARGS="--test ring"     to `cargo test`
-#   PAGE_SIZE=65536        the size of a page that the emulator tells
 #   TEST_THREADS=2         tests of one program at a time, in Rust
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . scripts/lib.sh
 . scripts/musl.sh
 
-suites=${SUITES:-rust c go agents container orderings}
+suites=${SUITES:-rust c go container orderings}
 passed=0 failed=0 skipped=0
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only
-case $target in /*) whole=$target ;; *) whole=$PWD/$target ;; esac
 RAMWAY_DIR=$(mktemp -d /dev/shm/ramway-cross.XXXXXX) || exit 1
 export RAMWAY_DIR
 trap 'rm -rf "$RAMWAY_DIR"' EXIT
@@ -39,11 +37,10 @@ result() { # RC PASSED FAILED SKIPPED
     if [ "$1" -eq 0 ]; then ok "$2 passed, $3 failed, $4 skipped"; else bad "$2 passed, $3 failed, $4 skipped"; show_log; fi
 }
 
-# The tests of a suite that an emulator cannot run, one a line: "TEST REASON...". `page` are those that only other pages forbid.
+# The tests of a suite that an emulator cannot run, one a line: "TEST REASON...".
 not_emulated() { # SUITE
     [ -n "${RAMWAY_TEST_RUNNER:-}" ] || return 0
     sed -n "s/^$1  *//p" scripts/emulator.txt
-    [ -z "${PAGE_SIZE:-}" ] || sed -n "s/^$1-pages  *//p" scripts/emulator.txt
 }
 name_skipped() { not_emulated "$1" | while read -r test reason; do note "skipped: $test: $reason"; done; }
 
@@ -64,31 +61,13 @@ tools() { # TRIPLE
         ;;
     esac
     unset RAMWAY_TEST_RUNNER
-    if [ "$processor" = "$(uname -m)" ] && [ -z "${PAGE_SIZE:-}" ]; then return 0; fi
+    if [ "$processor" = "$(uname -m)" ]; then return 0; fi
     install "qemu-$processor-static:qemu-user-static"
     have "qemu-$processor-static" || { bad "qemu-$processor-static is not there (Debian: qemu-user-static)"; return 1; }
-    export RAMWAY_TEST_RUNNER="qemu-$processor-static${PAGE_SIZE:+ -p $PAGE_SIZE}${libraries:+ $libraries}"
+    export RAMWAY_TEST_RUNNER="qemu-$processor-static${libraries:+ $libraries}"
     export "${variable}_RUNNER=$RAMWAY_TEST_RUNNER"
     # An emulator needs ten times as long for what is not optimised.
     export CARGO_PROFILE_DEV_OPT_LEVEL=1
-}
-
-# zig's compilers have musl and a C++ library for every processor with them. From PyPI, where it is not installed. Each is a command
-# of one word.
-zig_compilers() { # TRIPLE
-    zig=zig
-    if ! have zig; then
-        python=$whole/zig/venv/bin/python
-        [ -x "$python" ] || python3 -m venv "$whole/zig/venv" || return 0
-        "$python" -c 'import ziglang' 2>/dev/null || run_logged "zig" "$python" -m pip install -q ziglang || return 0
-        zig="$python -m ziglang"
-    fi
-    mkdir -p "$whole/zig"
-    for kind in cc c++; do
-        printf '#!/bin/sh\nexec %s %s -target %s-linux-musl "$@"\n' "$zig" "$kind" "${1%%-*}" >"$whole/zig/$1-$kind"
-        chmod 755 "$whole/zig/$1-$kind"
-    done
-    cc=$whole/zig/$1-cc cxx=$whole/zig/$1-c++
 }
 
 # tokio-uring does not compile for musl, and no emulator has io_uring: not `--all-features`.
@@ -107,7 +86,6 @@ rust_suite() { # TRIPLE
 
 c_suite() { # TRIPLE
     say "c and c++, $1"
-    case $1 in *-musl) zig_compilers "$1" ;; esac
     if [ -z "$cc" ] || ! have "$cc"; then lacks "c and c++" "there is no C compiler for it"; return 0; fi
     run_logged "c-$1" limited "$MAKE_COMMAND" --no-print-directory -C capi test-cross TRIPLE="$1" CC="$cc" CXX="$cxx"
     rc=$?
@@ -146,30 +124,17 @@ orderings_suite() { # TRIPLE
     result $rc $(counted)
 }
 
-# On a machine of that processor they are what `make test` runs.
-agents_suite() { # TRIPLE
-    say "python, node and java, $1"
-    # What `make test` installs: a JDK, Maven, Node.js, pip.
-    install_missing
-    run_logged "agents-$1" sh scripts/arm64-agents.sh
-    rc=$?
-    sed -n '/^==>/,$p' "$log"
-    # shellcheck disable=SC2046
-    result $rc $(counted)
-}
-
 need_cargo || exit 1
 for triple; do
     say "tools for $triple"
     if add_target "$triple" && tools "$triple"; then ok "${RAMWAY_TEST_RUNNER:-}"; else failed=$((failed + 1)); continue; fi
     if wanted rust; then rust_suite "$triple"; fi
-    if wanted c; then c_suite "$triple"; fi
     case $triple in
     *-musl) if wanted container && [ -z "${RAMWAY_TEST_RUNNER:-}" ]; then container_suite "$triple"; fi ;;
     *)
+        if wanted c; then c_suite "$triple"; fi
         if wanted orderings; then orderings_suite "$triple"; fi
         if wanted go; then go_suite "$triple"; fi
-        if wanted agents && [ -n "${RAMWAY_TEST_RUNNER:-}" ]; then agents_suite "$triple"; fi
         ;;
     esac
 done

@@ -78,7 +78,8 @@ if have cargo && add_target $triple; then
         expect rust "$place/rust" ring_send stlr dmb-ish
         expect rust "$place/rust" ring_recv "$acquire" stlr
         expect rust "$place/rust" topic_send stlr dmb-ish
-        expect rust "$place/rust" topic_recv "$acquire" stlr
+        # Its acquiring load is not inlined, and in the assembler file of another crate.
+        expect rust "$place/rust" topic_recv stlr
     fi
 else failed=$((failed + 1)); fi
 

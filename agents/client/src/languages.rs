@@ -116,22 +116,11 @@ pub fn commands(only: &[String]) -> Result<String> {
     Ok(serde_json::to_string(&commands)?)
 }
 
-/// A folder of more languages, described as those below `agents/`: agents for another processor, with what starts them.
-const MORE: &str = "RAMWAY_AGENTS";
-
 /// Every language as it is described, not built.
 fn find() -> Result<Vec<Language>> {
-    let more = std::env::var_os(MORE).filter(|value| !value.is_empty());
+    let programs = root().join("agents");
     let mut found = Vec::new();
-    for folder in [Some(root().join("agents")), more.map(PathBuf::from)].into_iter().flatten() {
-        find_in(&folder, &mut found)?;
-    }
-    found.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id)));
-    Ok(found)
-}
-
-fn find_in(folder: &Path, found: &mut Vec<Language>) -> Result<()> {
-    for entry in std::fs::read_dir(folder)? {
+    for entry in std::fs::read_dir(&programs)? {
         let directory = entry?.path();
         let file = directory.join("language.json");
         if !file.is_file() {
@@ -141,7 +130,8 @@ fn find_in(folder: &Path, found: &mut Vec<Language>) -> Result<()> {
         let id = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
         found.push(Language::new(id, directory, &text).map_err(|cause| format!("{}: {cause}", file.display()))?);
     }
-    Ok(())
+    found.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id)));
+    Ok(found)
 }
 
 impl Language {
