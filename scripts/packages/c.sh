@@ -5,14 +5,14 @@ build_c() { # TRIPLE
     if [ -n "${QUICK:-}" ]; then
         libraries=$build/libraries
         cargo build --quiet --locked -p ramway-capi && mkdir -p "$libraries" &&
-            strip --strip-debug -o "$libraries/libramway.so" "$target/debug/libramway.so" &&
+            strip --strip-unneeded -o "$libraries/libramway.so" "$target/debug/libramway.so" &&
             strip --strip-debug -o "$libraries/libramway.a" "$target/debug/libramway.a"
         return
     fi
     zig=$target/zigbuild
     [ -x "$zig/bin/cargo-zigbuild" ] || { python3 -m venv "$zig" && "$zig/bin/pip" install -q --disable-pip-version-check ziglang cargo-zigbuild; } || return 1
     [ -d "$(rustc --print target-libdir --target "$1")" ] || rustup target add "$1" || return 1
-    PATH=$zig/bin:$PATH CARGO_PROFILE_RELEASE_STRIP=debuginfo CARGO_PROFILE_RELEASE_DEBUG=false \
+    PATH=$zig/bin:$PATH CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_DEBUG=false \
         cargo zigbuild --quiet --locked --release --target "$1.2.17" -p ramway-capi && libraries=$target/$1/release
 }
 pack_c() {

@@ -31,6 +31,7 @@ pack_debian() {
         all=$build/debian-c
         rm -rf "$all" && mkdir -p "$all" && tar -xzf "$packages/ramway-c-$version-$machine-linux-gnu.tar.gz" -C "$all" --strip-components=1 &&
             mkdir -p "$root/usr/lib/$multiarch" && mv "$all"/lib/libramway.so.* "$root/usr/lib/$multiarch" &&
+            chmod 644 "$root/usr/lib/$multiarch/libramway.so.$version" &&
             mkdir -p "$root/DEBIAN" && echo 'activate-noawait ldconfig' >"$root/DEBIAN/triggers" &&
             printf 'libramway %s libramway%s (>= %s)\n' "${version%%.*}" "${version%%.*}" "$version" >"$root/DEBIAN/shlibs" &&
             deb "libramway${version%%.*}" libs "libc6 (>= 2.17), libgcc-s1" "shared memory between processes (library)
