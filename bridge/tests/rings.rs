@@ -98,6 +98,25 @@ fn certificates_decide_who_is_linked() {
     traffic.finish();
 }
 
+/// The same certificates over UDP: messages of several pieces, and a bridge that is killed.
+#[test]
+fn a_ring_crosses_over_quic() {
+    let port = local(free_port());
+    let ours = Authority::new();
+    let pair = Pair::new("", "");
+    let sign = |machine: &Machine, name: &str| ours.sign(machine, name, &["127.0.0.1"]).section();
+    rules(&pair.far, "import", &format!("listen = [\"quic/{port}\"]\n{}", sign(&pair.far, "far")));
+    rules(&pair.near, "export", &format!("connect = [\"quic/{port}\"]\n{}", sign(&pair.near, "near")));
+    let (mut far, near) = (pair.start_far(), pair.start_near());
+    far.wait_for("is up");
+    let traffic = pair.traffic();
+    traffic.wait_for_more(200);
+    near.kill();
+    let _near = pair.start_near();
+    traffic.wait_for_more(200);
+    assert_eq!(traffic.finish().doubled, 0);
+}
+
 /// Both bridges are clients of a router, which Zenoh's own program is as well.
 #[test]
 fn a_ring_crosses_by_a_router() {

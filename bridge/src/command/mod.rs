@@ -129,7 +129,7 @@ struct Flags {
     /// peer or client
     #[arg(long, value_name = "MODE", help_heading = "Link")]
     mode: Option<String>,
-    /// Where the other bridge connects to: tls/[::]:7447, tcp/..., unixsock-stream/PATH
+    /// Where the other bridge connects to: tls/[::]:7447, quic/..., tcp/..., unixsock-stream/PATH
     #[arg(long, value_name = "ENDPOINT", help_heading = "Link")]
     listen: Vec<String>,
     /// Where the other bridge listens

@@ -189,14 +189,17 @@ impl Reader<'_> {
             );
             self.wrong(&whole, text);
         }
-        let secure = listen.iter().chain(&connect).any(|end| end.starts_with("tls/"));
+        let secure = listen.iter().chain(&connect).any(|end| {
+            // What `[link.tls]` is for.
+            end.starts_with("tls/") || end.starts_with("quic/")
+        });
         let tls = match link.tls {
             Some(tls) => Some(self.tls(tls)?),
             None => None,
         };
         if secure && tls.is_none() {
             let text = format!(
-                "an endpoint is tls, and there are no certificates; add {}",
+                "an endpoint is tls or quic, and there are no certificates; add {}",
                 if self.source.text.is_some() {
                     "[link.tls] with ca, certificate and key"
                 } else {
@@ -206,8 +209,8 @@ impl Reader<'_> {
             self.wrong(&whole, text);
         }
         if !secure && tls.is_some() {
-            let text = "certificates are given, and no endpoint is tls, so that nothing would be encrypted; write \
-                        the endpoints as tls/HOST:PORT, or remove the certificates";
+            let text = "certificates are given, and no endpoint is tls or quic, so that nothing would be encrypted; write \
+                        the endpoints as tls/HOST:PORT or quic/HOST:PORT, or remove the certificates";
             self.wrong(&whole, text);
         }
         Some(Link { prefix, session: Session::Here { mode: mode?, listen, connect, discovery, tls } })
@@ -250,7 +253,7 @@ impl Reader<'_> {
 
     /// `None` if one of them is wrong, so that nothing is said of what is missing.
     fn endpoints(&mut self, name: &str, list: Maybe<Vec<Spanned<String>>>) -> Option<Vec<String>> {
-        const PROTOCOLS: [&str; 3] = ["tcp", "tls", "unixsock-stream"];
+        const PROTOCOLS: [&str; 4] = ["tcp", "tls", "quic", "unixsock-stream"];
         let (mut endpoints, before) = (Vec::new(), self.problems.len());
         for end in list.map(Spanned::into_inner).unwrap_or_default() {
             let text = end.get_ref();
