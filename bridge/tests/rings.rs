@@ -4,6 +4,7 @@ mod common;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use common::bridge::{Bridge, free_port};
@@ -53,6 +54,16 @@ impl Pair {
 
     fn traffic(&self) -> Traffic {
         Traffic::start(&self.near, &self.far, "camera")
+    }
+}
+
+/// A process of zenohd, which is killed in the end.
+struct Router(Child);
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        self.0.kill().expect("zenohd runs");
+        self.0.wait().expect("a child");
     }
 }
 
@@ -133,6 +144,30 @@ fn a_ring_crosses_by_a_router() {
     traffic.wait_for_more(200);
     assert_eq!(traffic.finish().doubled, 0);
     router.close().wait().unwrap();
+}
+
+/// Zenoh's own router as a process, that is killed and comes back: a program of its own that `make router` builds.
+#[test]
+#[ignore = "needs zenohd, whose path RAMWAY_TEST_ZENOHD says: `make router`"]
+fn a_ring_crosses_by_zenohd_which_is_killed_and_comes_back() {
+    let program = std::env::var_os("RAMWAY_TEST_ZENOHD").expect("RAMWAY_TEST_ZENOHD says where zenohd is");
+    let port = local(free_port());
+    let start = || {
+        let arguments = ["--listen", &format!("tcp/{port}"), "--no-multicast-scouting"];
+        Router(Command::new(&program).args(arguments).spawn().expect("zenohd starts"))
+    };
+    let mut router = start();
+    let link = format!("mode = \"client\"\nconnect = [\"tcp/{port}\"]");
+    let pair = Pair::new(&link, &link);
+    let (_near, _far) = (pair.start_near(), pair.start_far());
+    let traffic = pair.traffic();
+    traffic.wait_for_more(200);
+    for _ in 0..3 {
+        drop(router);
+        router = start();
+        traffic.wait_for_more(200);
+    }
+    assert_eq!(traffic.finish().doubled, 0);
 }
 
 /// The cable is taken out (`RAMWAY_TEST_OUTAGE` seconds, 30 in a release's tests) and put back.
