@@ -24,13 +24,16 @@ for feature in serde tokio uring; do
     step "clippy (pool, $feature)" cargo clippy $locked -p ramway-pool --features $feature -- -D warnings
 done
 
-# The bridge is a workspace of its own. Its clippy needs Zenoh's crates, which nobody builds who does not work on it.
-step "rustfmt (bridge)" cargo fmt --all --check --manifest-path bridge/Cargo.toml
-if [ "${CI:-}" = true ] || [ -d bridge/target ]; then
-    step "clippy (bridge)" cargo clippy $locked --manifest-path bridge/Cargo.toml --target-dir bridge/target --all-targets -- -D warnings
-else
-    note "clippy is not run for the bridge, which was not built here (make -C bridge lint)"
-fi
+# Workspaces of their own. Clippy needs their crates (Zenoh's, MCAP's), which nobody builds who does not work on them.
+for apart in bridge examples/two-machines; do
+    step "rustfmt ($apart)" cargo fmt --all --check --manifest-path $apart/Cargo.toml
+    if [ "${CI:-}" = true ] || [ -d $apart/target ]; then
+        step "clippy ($apart)" \
+            cargo clippy $locked --manifest-path $apart/Cargo.toml --target-dir $apart/target --all-targets -- -D warnings
+    else
+        note "clippy is not run for $apart, which was not built here"
+    fi
+done
 
 # The peers' workspace is built by nobody here, but its lock file must follow what the benchmark depends on. Nothing is
 # downloaded but the registry's index, and where that cannot be had nothing is said.

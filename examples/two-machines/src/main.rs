@@ -14,7 +14,8 @@ use ramway::{ErrorKind, Message, Subscriber, Topic};
 /// A grey picture of 320 × 240 pixels, all of which are the low byte of its number: whoever reads it can tell that it is whole.
 const PICTURE: u32 = 1;
 const PIXELS: usize = 320 * 240;
-const USAGE: &str = "usage: two-machines camera TOPIC COUNT EVERY-MS | viewer TOPIC | recorder TOPIC FILE | check FILE COUNT";
+const USAGE: &str =
+    "usage: two-machines camera TOPIC COUNT EVERY-MS | viewer TOPIC | recorder TOPIC FILE | check FILE COUNT";
 
 type Outcome = Result<(), Box<dyn Error>>;
 
