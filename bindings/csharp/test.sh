@@ -127,7 +127,8 @@ installation() {
 
 pack() {
     step 'toolchain' sh toolchain.sh &&
-        step 'package' sh dotnet.sh pack src/Ramway.csproj -c Release -p:RamwayBuild="$build" -p:RamwayCommit="$(git rev-parse HEAD)" -o "${build}package" &&
+        step 'package' sh dotnet.sh pack src/Ramway.csproj -c Release -p:RamwayBuild="$build" \
+            -p:RamwayCommit="$(git rev-parse HEAD)" -o "${build}package" &&
         ls "${build}package"
 }
 
