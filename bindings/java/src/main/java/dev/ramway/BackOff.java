@@ -27,23 +27,27 @@ final class BackOff {
     }
 
     /**
-     * Before a poll: where messages come densely, some time. Where they do not, nothing, since a message may be waited for by itself;
-     * but now and then it is tried whether they would.
+     * Before a poll: whether to {@link #pause} first. Where messages come densely, some time. Where they do not, nothing, since a
+     * message may be waited for by itself; but now and then it is tried whether they would.
      */
-    void beforePoll() {
+    boolean isDue() {
+        return --left <= 0 || found >= Facts.BACK_OFF_FEW * frame;
+    }
+
+    /** A call of its own, so that the way of a message stays short enough for the compiler to see all of it. */
+    void pause() {
         long bytes = found;
         found = 0;
         if (bytes > behind) {
+            left = every;
             return;
         }
         int pauses = Facts.BACK_OFF_PAUSES;
         if (bytes >= Facts.BACK_OFF_FEW * frame) {
             left = every = Facts.BACK_OFF_TRIAL_MIN;
             pauses = bytes < Facts.BACK_OFF_MANY * frame ? pauses : 2 * pauses;
-        } else if (--left <= 0) {
-            left = every = Math.min(2 * every, Facts.BACK_OFF_TRIAL_MAX);
         } else {
-            return;
+            left = every = Math.min(2 * every, Facts.BACK_OFF_TRIAL_MAX);
         }
         for (; pauses > 0; pauses--) {
             Thread.onSpinWait();

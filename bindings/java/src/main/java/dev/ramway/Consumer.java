@@ -213,8 +213,8 @@ abstract sealed class Consumer extends RingEnd permits ReceivingEnd {
 
     /** The first check of a call that waits, which may {@link BackOff} before it. */
     private boolean pollToWait() {
-        if (waiter.firstPolls > 0) {
-            backOff.beforePoll();
+        if (waiter.firstPolls > 0 && backOff.isDue()) {
+            backOff.pause();
         }
         return poll();
     }
