@@ -1,1 +1,0 @@
-var moduleSearchIndex = [{"l":"Ramway for Kotlin","url":"index.html"}]

@@ -1,1 +1,0 @@
-var packageSearchIndex = [{"l":"dev.ramway.kotlin","url":"dev/ramway/kotlin/package-summary.html"}, {"l":"All packages","url":"index.html"}]
