@@ -262,8 +262,7 @@ impl Running {
     }
 
     fn is_broken_for_long(&self) -> bool {
-        let OnDisconnect::EjectAfter(after) = self.import.on_disconnect else { return false };
-        self.near.is_some_and(|(_, heard)| heard.elapsed() > after)
+        self.near.is_some_and(|(_, heard)| self.import.on_disconnect.gives_up_after(heard.elapsed()))
     }
 
     /// A connection ends with the first of many things, which are looked for while nothing comes.

@@ -124,7 +124,7 @@ pub trait Sink: Send {
     fn leave(self: Box<Self>, how: Ending);
 }
 
-/// Opens what is there as it is, or makes it: not `open_or_create`, which refuses what is there and differs from what is asked for.
+/// Opens what is there, whatever its settings are, or makes it. `open_or_create` would refuse what is there with other settings.
 ///
 /// # Errors
 /// Those of `open` and `make`, but for what the other one of the two mends.

@@ -311,9 +311,7 @@ impl<'a> Running<'a> {
         if silent > Duration::from_secs(4) {
             self.set_connected(false);
         }
-        if let OnDisconnect::EjectAfter(after) = self.export.on_disconnect
-            && silent > after
-        {
+        if self.export.on_disconnect.gives_up_after(silent) {
             counters::add(&self.export.counters.ejected, 1);
             return Err(Over::LetGo(Ending::Dead));
         }

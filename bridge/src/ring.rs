@@ -122,7 +122,7 @@ impl Sink for RingSink {
 
     fn commit(&mut self, record: &Record, spent: Duration) -> ramway::Result<()> {
         if self.rpc && rpc::is_call(record.type_id, record.total) {
-            // SAFETY: so many bytes and more were reserved there last, and are this sender's until the commit.
+            // SAFETY: the last reservation there has at least this number of bytes, which are this sender's until the commit.
             let payload = unsafe { std::slice::from_raw_parts_mut(self.room, rpc::TIME_END as usize) };
             rpc::shorten(payload, spent);
         }
@@ -143,7 +143,7 @@ impl Sink for RingSink {
     }
 
     fn align(&self) -> Option<u32> {
-        // The far position of a bus's ring is needed for nothing: both bridges live as long as the bus.
+        // Nothing needs the far position of a bus's ring: both bridges live as long as the bus.
         (!self.is_of_bus).then(|| self.sender.align() as u32)
     }
 

@@ -6,7 +6,7 @@ use common::bridge::{Bridge, command, free_port, metric};
 use common::net::Net;
 use common::proxy::Proxy;
 use common::service::{
-    self, COUNT, ECHO, HOLD, LEFT, MARK, Part, RUNS, SHUT_DOWN, bus, client, end_of, patient, socket,
+    self, COUNT, ECHO, HOLD, LEFT, MARK, Part, RUNS, SHUT_DOWN, bus, client, end_of, socket, with_long_limit,
 };
 use common::{LONG, Machine, Random, checked, message, number, until};
 use ramway::rpc::{CallOptions, Client};
@@ -125,10 +125,10 @@ fn calls_streams_time_limits_and_cancelling_cross() {
     }
     // Without a limit there stays none; with one, less is left there.
     assert_eq!(service::number(&client.call(LEFT, b"").expect("a reply")), u64::MAX);
-    let left = service::number(&client.call_with(LEFT, b"", &patient()).expect("a reply"));
+    let left = service::number(&client.call_with(LEFT, b"", &with_long_limit()).expect("a reply"));
     assert!(left <= LONG.as_micros() as u64, "{left}");
     // More elements than may be under way.
-    let mut stream = client.stream_with(COUNT, &1000u64.to_le_bytes(), &patient().window(4)).expect("started");
+    let mut stream = client.stream_with(COUNT, &1000u64.to_le_bytes(), &with_long_limit().window(4)).expect("started");
     let mut next = 0;
     while let std::task::Poll::Ready(Some(element)) = stream.next_timeout(&mut client, LONG) {
         assert_eq!(service::number(&element.expect("an element")), next);
@@ -479,8 +479,8 @@ fn a_bus_in_full_flow_outlives_a_link_that_is_reset_again_and_again() {
     sends.join().expect("the sender");
 }
 
-/// Whoever is killed, at any moment (`RAMWAY_TEST_KILLS` times): a call that has a reply ran once, and one that is said not to have
-/// run did not.
+/// Programs and bridges are killed at random (`RAMWAY_TEST_KILLS` times). A call that has a reply ran once. A call whose error says
+/// that it did not run did not.
 #[test]
 fn what_is_said_of_a_call_is_so_whoever_is_killed() {
     let pair = Pair::new(&format!("{RPC}{BLOCK}"));

@@ -77,7 +77,7 @@ fn main() -> Done {
     }
 }
 
-/// Says that it is ready, then does what each line of the standard input asks: so many of something. The answer is the line.
+/// Says that it is ready, then gives `work` the number in each line of the standard input, and prints what that returns.
 pub fn obey(mut work: impl FnMut(u64) -> Result<String, Box<dyn std::error::Error + Send + Sync>>) -> Done {
     println!("ready");
     for line in std::io::stdin().lock().lines() {
@@ -210,7 +210,7 @@ impl Course {
         Ok(())
     }
 
-    /// So many messages, or round trips: seconds for one.
+    /// Sends this number of messages, or makes this number of round trips; gives the seconds that one takes.
     fn run(&mut self, what: What, number: u64) -> Result<f64, Box<dyn std::error::Error + Send + Sync>> {
         match what {
             What::Stream(_) => {

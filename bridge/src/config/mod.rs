@@ -182,6 +182,14 @@ pub enum OnDisconnect {
     EjectAfter(Duration),
 }
 
+impl OnDisconnect {
+    /// Whether a link from which nothing was heard for so long counts as the death of the other side.
+    #[must_use]
+    pub fn gives_up_after(self, silent: Duration) -> bool {
+        matches!(self, Self::EjectAfter(after) if silent > after)
+    }
+}
+
 impl Config {
     /// Reads a file.
     ///

@@ -3,7 +3,6 @@
 use super::connection::Connection;
 use super::exchange::Mail;
 use super::{Common, Crowd};
-use crate::config::OnDisconnect;
 use crate::counters;
 use crate::log;
 use crate::place::{self, Ledger};
@@ -147,10 +146,7 @@ impl Mirror {
         if heard.elapsed() > LOST_AFTER {
             self.set_connected(false);
         }
-        if let OnDisconnect::EjectAfter(after) = self.common.on_disconnect()
-            && heard.elapsed() > after
-            && self.listener.take().is_some()
-        {
+        if self.common.on_disconnect().gives_up_after(heard.elapsed()) && self.listener.take().is_some() {
             counters::add(&self.common.counters.ejected, 1);
         }
     }
@@ -275,9 +271,7 @@ fn ask(
         if connection.stop.load(Ordering::Relaxed) {
             return Err(Unmade::Stopped);
         }
-        if let OnDisconnect::EjectAfter(after) = connection.common.on_disconnect()
-            && begun.elapsed() > after
-        {
+        if connection.common.on_disconnect().gives_up_after(begun.elapsed()) {
             return Err(Unmade::TooLate);
         }
         if Instant::now() >= due {

@@ -111,7 +111,7 @@ impl Offering {
         let found = ramway::survey::inspect(&self.common.name).ok();
         let listens = found.filter(|found| found.kind == layout::Kind::Listener && found.producer_held);
         let now = listens.map_or(0, |found| place::identity(&found));
-        // One that takes a single connection is gone with the first one, which is still to be had.
+        // A listener that takes a single connection is gone after the first one, which the bridge holds in `spare`.
         if now == self.listener || (now == 0 && self.spare.is_some()) {
             return;
         }

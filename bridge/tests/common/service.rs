@@ -184,7 +184,7 @@ pub fn number(reply: &ramway::rpc::Reply) -> u64 {
     u64::from_le_bytes(reply.body().try_into().expect("8 bytes"))
 }
 
-/// A call of a method that is not waited for for ever.
-pub fn patient() -> CallOptions<'static> {
+/// Options of a call with a time limit that no working test reaches.
+pub fn with_long_limit() -> CallOptions<'static> {
     CallOptions::new().timeout(LONG)
 }

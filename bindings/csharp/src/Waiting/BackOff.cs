@@ -17,8 +17,9 @@ namespace Ramway
         internal static BackOff New => new BackOff { left = Facts.BackOffTrialMin, every = Facts.BackOffTrialMin };
 
         /// <summary>
-        /// Before a poll, where the one before it found so many bytes, in frames of about this size. Where messages come densely: some
-        /// time. Where they do not, nothing, since a message may be waited for by itself; but now and then it is tried whether they would.
+        /// Before a poll: <c>found</c> is how many bytes the poll before it found, <c>size</c> about how long a frame is. It waits where
+        /// messages come densely. Where they do not, it does not wait, because a message may be waited for by itself, except once in a
+        /// while, to find out whether they then come densely.
         /// </summary>
         internal void BeforePoll(ulong found, ulong size)
         {
