@@ -13,8 +13,8 @@ use crate::vectors::image::unhex;
 use crate::vectors::model::{Handshake, Side};
 use crate::vectors::peer::Peer;
 use crate::vectors::rpc::{
-    BUS, CALL, CAPACITY, CREDIT, Call, End, Exchange, Expected, FEATURE, Frame, Outcome, Rpc, Step, Take, message,
-    plain, reply,
+    BUS, CALL, CAPACITY, CREDIT, Call, DRAINING, End, Exchange, Expected, FEATURE, Frame, Outcome, PING, Rpc, Step,
+    Take, message, plain, reply,
 };
 use crate::vectors::session::Reader;
 use crate::vectors::socket::Socket;
@@ -107,6 +107,26 @@ fn receive(peer: &mut Peer, stage: &Stage, expected: &[Expected]) -> Result<()> 
     Ok(())
 }
 
+/// Calls of method 1 and of ping are answered until the former is refused: the server drains.
+fn until_draining(peer: &mut Peer, stage: &Stage, from: u64) -> Result<()> {
+    for id in (from..).step_by(2) {
+        peer.send(&[plain(id, 1, &[])], stage.deadline)?;
+        let frame = peer.receive(stage.deadline)?;
+        let drains = frame == reply(id, DRAINING, &[]);
+        if !drains && frame != reply(id, 0, &[]) {
+            return Err(format!(
+                "it publishes {frame:x?}, expected a reply to call {id}, or its refusal with status {DRAINING}"
+            ));
+        }
+        peer.send(&[plain(id + 1, PING, &[])], stage.deadline)?;
+        receive(peer, stage, &[reply(id + 1, 0, &[]).into()])?;
+        if drains {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// A step of the other side; `false` if it is none.
 fn of_peer(step: &Step, peer: &mut Peer, stage: &Stage) -> Result<bool> {
     match step {
@@ -118,6 +138,7 @@ fn of_peer(step: &Step, peer: &mut Peer, stage: &Stage) -> Result<bool> {
                 return Err(format!("it publishes {frame:x?}, expected nothing"));
             }
         }
+        Step::UntilDraining(from) => until_draining(peer, stage, *from)?,
         Step::Close => peer.close()?,
         Step::HangUp => peer.hang_up(),
         _ => return Ok(false),
@@ -155,7 +176,7 @@ fn serve(one: &Exchange, reader: &dyn Reader, stage: &mut Stage) -> Result<()> {
                 _ => 0,
             });
             let id = calls.sum::<u64>() + 1;
-            peer.send(&[plain(id, 0xFFFF_0000, &[])], stage.deadline)?;
+            peer.send(&[plain(id, PING, &[])], stage.deadline)?;
             let alive = Expected { or: Some(reply(id, 5, &[]).hex), ..reply(id, 0, &[]).into() };
             receive(&mut peer, stage, &[alive])?;
             peer.close()?;

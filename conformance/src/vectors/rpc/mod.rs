@@ -22,7 +22,10 @@ pub const CANCEL: u32 = 0xFFFF_0012;
 pub const CREDIT: u32 = 0xFFFF_0013;
 /// In a reply's flags.
 pub const ELEMENT: u32 = 1;
-const PING: u32 = 0xFFFF_0000;
+/// Ramway's own method that says that a server is there.
+pub const PING: u32 = 0xFFFF_0000;
+/// The status of a call that comes while the server drains.
+pub const DRAINING: u32 = 7;
 const DESCRIBE: u32 = 0xFFFF_0001;
 
 /// The required feature of HELLO, WELCOME and the segment.
@@ -123,6 +126,9 @@ pub enum Step {
     Gate,
     /// A server's program begins to shut down, with a limit of so many milliseconds.
     Shutdown(u64),
+    /// The other side calls method 1 and Ramway's own ping, in ids from this one, until the server drains: it refuses the former then, and
+    /// answers the latter all the time. The program says that it shuts down before its server has begun to drain.
+    UntilDraining(u64),
 }
 
 /// A frame.

@@ -109,6 +109,23 @@ class RpcVectorsTest {
         assertThrows(TimedOutException.class, () -> raw.bus.receiver().recv(Duration.ofMillis(millis)));
     }
 
+    /** Method 1 is answered until the server drains; Ramway's own ping is answered all the time. */
+    private static void untilDraining(RpcRaw raw, long from) throws InterruptedException {
+        String answer;
+        String refused;
+        long id = from;
+        do {
+            raw.send(RpcRaw.call(id, 1, 0, RpcFrames.NONE));
+            answer = raw.receive().toString();
+            refused = RpcRaw.reply(id, RpcStatus.DRAINING, RpcFrames.NONE).toString();
+            String done = RpcRaw.reply(id, RpcStatus.OK, RpcFrames.NONE).toString();
+            assertTrue(answer.equals(refused) || answer.equals(done), answer);
+            raw.send(RpcRaw.call(id + 1, Facts.METHOD_PING, 0, RpcFrames.NONE));
+            assertEquals(RpcRaw.reply(id + 1, RpcStatus.OK, RpcFrames.NONE).toString(), raw.receive().toString());
+            id += 2;
+        } while (!answer.equals(refused));
+    }
+
     private static void server(Map<?, ?> exchange) throws Exception {
         String path = Scratch.path(Scratch.name("rpc-vector")).toString();
         RpcServer.Builder builder = RpcServer.builder(path).capacity(CAPACITY).maxInFlight(number(exchange, "max_in_flight"));
@@ -135,6 +152,7 @@ class RpcVectorsTest {
                         case "receive" -> receive(raw, (Map<?, ?>) value, false);
                         case "receive_all" -> receiveAll(raw, list(step, what));
                         case "quiet" -> quiet(raw, (Long) value);
+                        case "until_draining" -> untilDraining(raw, (Long) value);
                         case "close" -> raw.bus.close();
                         case "hang_up" -> raw.bus.hangUp();
                         case "gate" -> methods.openGate();
