@@ -1,13 +1,16 @@
 //! The far end of a reliable stream at work: a thread that writes what comes from the link into a local segment.
 
+mod answer;
+mod connection;
+
 use crate::config::OnDisconnect;
 use crate::counters::{self, Counters};
-use crate::link::{How, Link, Outlet, Payload};
+use crate::link::{Link, Outlet, Payload};
 use crate::local::Sink;
 use crate::log;
 use crate::place::{self, Ledger};
 use crate::rpc::Transit;
-use crate::stream::{Ack, End, Ending, FORGET_AFTER, Far, Hello, Judgement, Record};
+use crate::stream::{End, Ending, FORGET_AFTER, Far, Hello, Judgement, Record};
 use crate::wire;
 use ramway::ErrorKind;
 use ramway::ring::raw::WaitLimit;
@@ -23,9 +26,6 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// How long what is committed may wait to be confirmed, so that many messages share one answer. Nobody waits for it but a sender
 /// whose segment is full, and that is answered by [`Running::is_due`].
 const ACK_DELAY: Duration = Duration::from_millis(2);
-/// After how long without a word the near end of a connection is asked, and how often.
-const ASK_AFTER: Duration = Duration::from_secs(2);
-const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// What has come for a stream.
 pub enum Came {
@@ -263,65 +263,6 @@ impl Running {
 
     fn is_broken_for_long(&self) -> bool {
         self.near.is_some_and(|(_, heard)| self.import.on_disconnect.gives_up_after(heard.elapsed()))
-    }
-
-    /// A connection ends with the first of many things, which are looked for while nothing comes.
-    fn on_silence_of_connection(&mut self) -> Result<(), No> {
-        if self.sink.is_none() {
-            self.open_sink()?;
-        }
-        if let Some(how) = self.sink.as_mut().and_then(|sink| sink.has_ended()) {
-            return self.receiver_has_ended(how);
-        }
-        self.ask_whether_it_is_there()
-    }
-
-    /// A near end says hello every second or two. One that does not is asked, and where the other bridge knows nothing of it,
-    /// that says so.
-    fn ask_whether_it_is_there(&mut self) -> Result<(), No> {
-        if self.is_broken_for_long() {
-            counters::add(&self.import.counters.ejected, 1);
-            return Err(No::Over(Finish::Lost));
-        }
-        let heard = self.near.map_or(self.asked, |(_, heard)| heard);
-        if heard.elapsed() < ASK_AFTER || self.asked.elapsed() < ASK_EVERY {
-            return Ok(());
-        }
-        self.asked = Instant::now();
-        match (&self.far, self.import.of) {
-            (None, Some((other, connection))) => self.say(other, &self.unknown(connection, 0)),
-            _ => self.ack(),
-        }
-    }
-
-    /// The receiver of a connection has ended, and no other one can come: the near end is told until it knows.
-    fn receiver_has_ended(&mut self, how: Ending) -> Result<(), No> {
-        if how == Ending::Closed && self.import.leaves_quietly {
-            return Err(No::Over(Finish::Left));
-        }
-        counters::add(&self.import.counters.ends, 1);
-        let end = End { how, epoch: self.sink.as_ref().map_or(1, |sink| sink.peer_epoch().max(1)) };
-        self.leave_sink();
-        self.backlog.clear();
-        if let Some(far) = &mut self.far {
-            far.set_far_end(Some(end));
-        }
-        self.ack()?;
-        while !self.import.stop.load(Ordering::Relaxed) {
-            match self.came.recv_timeout(CHECK_INTERVAL) {
-                Ok(Came::Hello(hello)) => {
-                    self.near = Some((hello.near, Instant::now()));
-                    let Import { machine, run, .. } = self.import;
-                    let far = self.far.get_or_insert_with(|| Far::new(machine, run, &hello, hello.released, 1));
-                    far.set_far_end(Some(end));
-                    self.ack()?;
-                }
-                Ok(Came::Data(..)) | Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Ok(Came::Over) | Err(mpsc::RecvTimeoutError::Disconnected) => return Err(No::Over(Finish::Left)),
-            }
-            self.ask_whether_it_is_there()?;
-        }
-        Err(No::Stopped)
     }
 
     /// Whether a machine is the one that this name comes from.
@@ -594,7 +535,7 @@ impl Running {
             match sink.reserve(len, WaitLimit::For(CHECK_INTERVAL)) {
                 Ok(to) => return Ok(to),
                 Err(e) => match e.kind() {
-                    ErrorKind::TimedOut | ErrorKind::Interrupted | ErrorKind::Full => self.look()?,
+                    ErrorKind::TimedOut | ErrorKind::Interrupted | ErrorKind::Full => self.queue_what_came()?,
                     ErrorKind::Closed => self.wait_for_receiver(Ending::Closed)?,
                     ErrorKind::PeerDead => self.wait_for_receiver(Ending::Dead)?,
                     _ => return Err(No::Failed(e.to_string())),
@@ -619,7 +560,7 @@ impl Running {
             let sink = self.sink.as_mut().expect("opened by the caller");
             match sink.wait_for_peer(CHECK_INTERVAL) {
                 Ok(_) => return self.set_far_end(None),
-                Err(e) if matches!(e.kind(), ErrorKind::TimedOut | ErrorKind::Interrupted) => self.look()?,
+                Err(e) if matches!(e.kind(), ErrorKind::TimedOut | ErrorKind::Interrupted) => self.queue_what_came()?,
                 Err(e) => return Err(No::Failed(e.to_string())),
             }
         }
@@ -634,7 +575,7 @@ impl Running {
 
     /// Takes in what has come while something else is waited for. A near end that asks is answered; what it says is acted upon
     /// in its place.
-    fn look(&mut self) -> Result<(), No> {
+    fn queue_what_came(&mut self) -> Result<(), No> {
         let mut asked = false;
         while let Ok(came) = self.came.try_recv() {
             match came {
@@ -659,44 +600,5 @@ impl Running {
             }
         }
         if asked { self.ack() } else { Ok(()) }
-    }
-
-    fn unknown(&self, stream: u64, attempt: u64) -> Ack {
-        Ack {
-            far: self.import.machine,
-            stream,
-            attempt,
-            run: self.import.run,
-            committed: 0,
-            expected: Default::default(),
-            again: false,
-            unknown: true,
-            far_end: None,
-            end_seen: 0,
-            window: 0,
-        }
-    }
-
-    fn ack(&mut self) -> Result<(), No> {
-        (self.unanswered, self.answer_at) = (0, None);
-        match (&self.far, self.near) {
-            (Some(far), Some((near, _))) => {
-                let ack = far.ack();
-                self.say(near, &ack)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn say(&mut self, near: u64, ack: &Ack) -> Result<(), No> {
-        let failed = |e: crate::link::LinkError| No::Failed(e.to_string());
-        if self.back.as_ref().is_none_or(|(of, _)| *of != near) {
-            let Import { base, kind, name, .. } = &self.import;
-            let verb = if self.import.of.is_some() { "to" } else { "back" };
-            let key = wire::key(base, kind, name, &format!("{verb}/{near:016x}"));
-            self.back = Some((near, self.import.link.outlet(key, How::Waiting).map_err(failed)?));
-        }
-        let (_, outlet) = self.back.as_ref().expect("made above");
-        outlet.put(wire::encode_ack(ack)).map_err(failed)
     }
 }
