@@ -311,7 +311,7 @@ java_options() { # MODULE NAME
 java_command() { # MODULE NAME
     echo "$java"
     java_options "$1" "$2"
-    printf '%s\n' -cp "$java_build/bench-$1/bench-$1-0.1.0.jar:$java_build/bench-$1/lib/*" dev.ramway.bench.Main \
+    printf '%s\n' -cp "$java_build/bench-$1/bench-$1-0.2.0.jar:$java_build/bench-$1/lib/*" dev.ramway.bench.Main \
         "dev.ramway.bench.$1.Peers"
 }
 

@@ -142,7 +142,7 @@ export function fixture({ hostile = false, small = false, placed = false } = {})
     schema: 1, began: 1795278660, seconds: 642.3, settings: { plan: "standard", cpus: [0, 1], realtime: false, only: [] },
     machine: {
       cpu: "A processor (family 6 model 143)", cpus: 2, pinned: [0, 1], same_core: false, kernel: "6.12.0-amd64", virtualized: true, load: 0.21,
-      memory: 8 * 2 ** 30, governor: null, turbo: null, huge_pages: ["madvise", "never"], libc: "glibc 2.36", time_source: "tsc", ramway: "0.1.0", rustc: "1.88.0",
+      memory: 8 * 2 ** 30, governor: null, turbo: null, huge_pages: ["madvise", "never"], libc: "glibc 2.36", time_source: "tsc", ramway: "0.2.0", rustc: "1.88.0",
     },
     groups: groups.filter((group) => !small || FEW.includes(group.id) || group.title.includes("<b>")),
     rows: rows.filter((row) => !small || FEW.includes(row.group) || row.group.includes("<")),

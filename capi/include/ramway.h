@@ -3037,7 +3037,7 @@ enum ramway_status ramway_inline_after_publish(struct ramway_sender *sender);
 enum ramway_status ramway_inline_after_release(struct ramway_receiver *receiver);
 
 /**
- * The library's version, `"0.1.0"` for example, forever valid.
+ * The library's version, `"0.2.0"` for example, forever valid.
  */
 const char *ramway_version(void);
 

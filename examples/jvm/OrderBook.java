@@ -15,7 +15,7 @@ import java.util.concurrent.locks.LockSupport;
  * of 48 bytes in a ring; {@code strategy.py} trades on them.
  *
  * <pre>
- * java --enable-native-access=ALL-UNNAMED -cp ramway-0.1.0.jar OrderBook.java RING ORDERS PER-SECOND
+ * java --enable-native-access=ALL-UNNAMED -cp ramway-0.2.0.jar OrderBook.java RING ORDERS PER-SECOND
  * </pre>
  *
  * The last message is of another type. It says what the book made of the day, and the strategy compares: all quotes arrived,
