@@ -20,6 +20,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "node": ("node-",),
     "jvm": ("jvm-",),
     "csharp": ("csharp-",),
+    "go": ("go-",),
     "rpc": ("rpc-",),
     "topics": ("topic-", "latest-"),
     "select": ("select-", "inbox-"),

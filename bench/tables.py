@@ -148,6 +148,14 @@ TABLES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         },
         {"**Ramway in C#**": "ring-csharp", "a topic in C#": "topic-csharp", "Ramway in Rust": "ring"},
     ),
+    "go": (
+        {
+            "round trip, 32 B, polling": "go-rtt-spin",
+            "32 B each": "go-one-way-32-each",
+            "32 B, 32 together": "go-one-way-32-batch",
+        },
+        {"**Ramway in Go**": "ring-go", "a topic in Go": "topic-go", "Ramway in Rust": "ring"},
+    ),
     "pool": (
         {
             "1 KiB": "pool-get-1K",
@@ -314,6 +322,7 @@ AIMS: dict[str, tuple[str, ...]] = {
     "aims-of-node": ("Node.js:",),
     "aims-of-jvm": ("Java:", "Kotlin:"),
     "aims-of-csharp": ("C#:",),
+    "aims-of-go": ("Go:",),
     "aims-of-the-pool": ("Pool:",),
 }
 # What is said of the run, before the first table of a page.

@@ -205,6 +205,20 @@ const ROWS: &[Row] = &[
         "a topic, a reliable subscriber: Reserve, Commit, Recv; together: StartBatch, Add, Flush; RecvBatch",
     ),
     latest("csharp", "latest-csharp", "from a publisher in Rust: TryReadLatest into memory of its own"),
+    ring(
+        "go",
+        "go",
+        "ring-go",
+        "two named rings: Reserve, Commit, Recv; together: CommitUnflushed, RecvBatch",
+        |burst| trips(burst) || streams(burst),
+    ),
+    topic(
+        "go",
+        "go",
+        "topic-go",
+        "a topic, a reliable subscriber: Reserve, Commit, Recv; together: CommitUnflushed, RecvBatch",
+    ),
+    latest("go", "latest-go", "from a publisher in Rust: Latest, a copy of its own"),
     calls("python", "rpc-python", "client.call; the handler is a function, and server.run() serves"),
     awaits(
         "python",

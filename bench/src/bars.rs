@@ -7,6 +7,7 @@ use crate::stats;
 use crate::text::duration;
 
 mod csharp;
+mod go;
 mod jvm;
 mod node;
 mod pool;
@@ -89,6 +90,7 @@ fn all(report: &Report) -> Vec<Bar> {
     bars.extend(node::bars(&run));
     bars.extend(jvm::bars(&run));
     bars.extend(csharp::bars(&run));
+    bars.extend(go::bars(&run));
     bars.extend(pool::bars(&run));
     bars.extend(topic::bars(&run));
     bars.extend(rpc::bars(&run));

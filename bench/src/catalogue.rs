@@ -73,6 +73,7 @@ pub fn catalogue(peers: Option<&Path>) -> Result<Catalogue> {
         plan::NODE,
         plan::JVM,
         plan::CSHARP,
+        plan::GO,
         plan::POOLS,
     ];
     for name in elsewhere.into_iter().flat_map(str::split_whitespace) {
@@ -86,6 +87,8 @@ pub fn catalogue(peers: Option<&Path>) -> Result<Catalogue> {
                 "between Java processes"
             } else if among(plan::CSHARP) {
                 "between C# processes"
+            } else if among(plan::GO) {
+                "between Go processes"
             } else if among(plan::IN_LANGUAGES) {
                 "calls between processes of this language"
             } else if among(plan::POOLS) {

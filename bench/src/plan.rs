@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 mod csharp;
+mod go;
 mod jvm;
 mod node;
 mod pool;
@@ -13,6 +14,7 @@ mod rpc;
 mod topic;
 
 pub(crate) use csharp::CSHARP;
+pub(crate) use go::GO;
 pub(crate) use jvm::JVM;
 pub(crate) use node::NODE;
 pub(crate) use pool::POOLS;
@@ -114,6 +116,7 @@ pub(crate) fn groups(plan: Plan) -> Vec<GroupPlan> {
         groups.extend(node::groups());
         groups.extend(jvm::groups());
         groups.extend(csharp::groups());
+        groups.extend(go::groups());
     }
     groups.extend(pool::groups(standard));
     groups.extend(access("100M", 100 * MIB, standard));
