@@ -67,7 +67,8 @@ def pages(out: Path, references: list[str]) -> None:
         here = os.path.dirname(place(page)) or "."
         if path in chapters:
             return os.path.relpath(place(path), here) + anchor
-        if path.endswith((".png", ".svg")):
+        # Pictures, and the benchmark's pages, which the host would show as text.
+        if path.endswith((".png", ".svg", ".html")):
             assets.add(path)
             return os.path.relpath(path, here)
         found = ROOT / path
@@ -100,7 +101,7 @@ def pages(out: Path, references: list[str]) -> None:
     (out / "src/SUMMARY.md").write_text(LINK.sub(chapter, summary))
     shutil.copy(ROOT / "docs/book.toml", out)
     shutil.copy(ROOT / "docs/site.css", out)
-    print(f"{len(chapters)} pages, {len(assets)} pictures")
+    print(f"{len(chapters)} pages, {len(assets)} pictures and other files")
 
 
 class Page(HTMLParser):
@@ -132,8 +133,10 @@ def links(site: Path) -> None:
     checked, wrong = 0, []
     for path in sorted(site.rglob("*.html")):
         below = path.relative_to(site)
-        # The page for an address that does not exist is shown at any address, hence its links are not relative.
-        if below.parts[0] in ("api", "bench") or below.name in ("404.html", "print.html", "toc.html"):
+        # The page for an address that does not exist is shown at any address, hence its links are not relative; those of a page of
+        # the benchmark are to what its script makes.
+        made = below.parts[0] in ("api", "bench") or below.parent == Path("docs/benchmarks")
+        if made or below.name in ("404.html", "print.html", "toc.html"):
             continue
         for link in page(path).links:
             parts = urllib.parse.urlsplit(link)
