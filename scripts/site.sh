@@ -72,11 +72,14 @@ javascript_reference() (
         cp "$here"/bindings/node/index.d.mts "$here"/bindings/node/index.d.cts . && rm -rf dist && cp -R "$here/bindings/node/dist" . &&
         node_modules/.bin/typedoc --skipErrorChecking --name ramway --readme none --out "$made/api/javascript" index.d.mts
 )
+# Doxygen's first page is empty unless somebody writes one.
 c_reference() {
-    {
-        printf 'PROJECT_NAME = Ramway\nINPUT = capi/include\nRECURSIVE = YES\nGENERATE_LATEX = NO\nQUIET = YES\nEXTRACT_ALL = YES\n'
-        printf 'WARN_IF_UNDOCUMENTED = NO\nHAVE_DOT = NO\nHTML_OUTPUT = %s\n' "$made/api/c"
-    } | doxygen -
+    printf '/** \\mainpage %s\n%s\n\n' 'Ramway for C and C++' "$(sed -n '/ with three headers:$/,/^## /{/^## /!p;}' capi/README.md)" >"$made/c.dox" &&
+        printf '\\ref ramway.h, \\ref ramway_inline.h, \\ref ramway.hpp */\n' >>"$made/c.dox" &&
+        {
+            printf 'PROJECT_NAME = Ramway\nINPUT = capi/include %s\nRECURSIVE = YES\nGENERATE_LATEX = NO\nQUIET = YES\n' "$made/c.dox"
+            printf 'EXTRACT_ALL = YES\nWARN_IF_UNDOCUMENTED = NO\nHAVE_DOT = NO\nHTML_OUTPUT = %s\n' "$made/api/c"
+        } | doxygen -
 }
 here=$PWD
 
@@ -114,7 +117,8 @@ rm -rf "$site"
 step "book" mdbook build "$made/book" --dest-dir "$site" || exit 1
 for reference in $references; do
     case $reference in
-    bench) cp -R "$target/bench-page" "$site/bench" ;;
+    # Below the book's page on the benchmark.
+    bench) cp -R "$target/bench-page" "$site/bench/run" ;;
     *) [ ! -d "$made/api/$reference" ] || { mkdir -p "$site/api" && cp -R "$made/api/$reference" "$site/api/$reference"; } ;;
     esac
 done
