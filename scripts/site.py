@@ -67,7 +67,8 @@ def pages(out: Path, references: list[str]) -> None:
         here = os.path.dirname(place(page)) or "."
         if path in chapters:
             return os.path.relpath(place(path), here) + anchor
-        if path.endswith((".png", ".svg")):
+        # Pictures, and the benchmark's pages, which the host would show as text.
+        if path.endswith((".png", ".svg", ".html")):
             assets.add(path)
             return os.path.relpath(path, here)
         found = ROOT / path
@@ -87,12 +88,18 @@ def pages(out: Path, references: list[str]) -> None:
     lines = [""]
     for name in references:
         if name == "bench":
-            lines.append("- [The benchmark's page](../bench/index.html), of a real run of this version")
+            lines.append("- [The benchmark's page](../bench/run/index.html), of a real run of this version")
         else:
             page, what = REFERENCES[name]
             lines.append(f"- [{what}]({os.path.normpath(f'../api/{name}/{page}')})")
     with (out / "src/docs/reference.md").open("a") as reference:
         reference.write("\n".join(lines) + "\n")
+
+    # Where the sources are, their folder is the list.
+    decisions = re.findall(r"^ +- \[(\d+\. .*)\]\(adr/(\S+)\)$", summary, re.MULTILINE)
+    assert decisions, "docs/SUMMARY.md names no decision below docs/adr"
+    with (out / "src" / place("docs/adr/README.md")).open("a") as page:
+        page.write("\n" + "".join(f"- [{title}]({name})\n" for title, name in decisions))
 
     def chapter(match: re.Match) -> str:
         return match[1] + place(os.path.normpath(f"docs/{match[2]}")) + match[3]
@@ -100,7 +107,7 @@ def pages(out: Path, references: list[str]) -> None:
     (out / "src/SUMMARY.md").write_text(LINK.sub(chapter, summary))
     shutil.copy(ROOT / "docs/book.toml", out)
     shutil.copy(ROOT / "docs/site.css", out)
-    print(f"{len(chapters)} pages, {len(assets)} pictures")
+    print(f"{len(chapters)} pages, {len(assets)} pictures and other files")
 
 
 class Page(HTMLParser):
@@ -132,8 +139,10 @@ def links(site: Path) -> None:
     checked, wrong = 0, []
     for path in sorted(site.rglob("*.html")):
         below = path.relative_to(site)
-        # The page for an address that does not exist is shown at any address, hence its links are not relative.
-        if below.parts[0] in ("api", "bench") or below.name in ("404.html", "print.html", "toc.html"):
+        # The page for an address that does not exist is shown at any address, hence its links are not relative;
+        # those of a page of the benchmark are to what its script makes.
+        made = below.parts[0] == "api" or below.parent in (Path("bench/run"), Path("docs/benchmarks"))
+        if made or below.name in ("404.html", "print.html", "toc.html"):
             continue
         for link in page(path).links:
             parts = urllib.parse.urlsplit(link)

@@ -51,7 +51,8 @@ csharp_reference() {
         python3 scripts/reference.py csharp "$(find "$target/csharp/bin/Ramway" -name Ramway.xml | sort | tail -n 1)" bindings/csharp/src >"$made/api/csharp/index.html"
 }
 go_reference() {
-    mkdir -p "$made/api/go" && (cd bindings/go && for package in $(go list ./... | grep -v /internal); do go doc -all "$package"; done) >"$made/go.txt" &&
+    mkdir -p "$made/api/go" &&
+        (cd bindings/go && for package in $(go list ./... | grep -v /internal); do go doc -all "$package" || exit 1; done) >"$made/go.txt" &&
         python3 scripts/reference.py text "Ramway for Go" "$made/go.txt" >"$made/api/go/index.html"
 }
 java_reference() {
@@ -64,17 +65,21 @@ python_reference() {
         "$tools/site/bin/pip" install -q --disable-pip-version-check --force-reinstall bindings/python/dist/*.whl numpy &&
         "$tools/site/bin/pdoc" --output-directory "$made/api/python" ramway
 }
-javascript_reference() {
+# Below its own folder, in a shell of its own: what comes after it is run from here.
+javascript_reference() (
     mkdir -p "$tools/typedoc" && cd "$tools/typedoc" && { [ -f package.json ] || npm init -y >/dev/null; } &&
         { [ -d node_modules/typedoc ] || npm install --ignore-scripts --no-audit --no-fund typedoc@0.28 typescript@5.9 @types/node@20; } &&
         cp "$here"/bindings/node/index.d.mts "$here"/bindings/node/index.d.cts . && rm -rf dist && cp -R "$here/bindings/node/dist" . &&
         node_modules/.bin/typedoc --skipErrorChecking --name ramway --readme none --out "$made/api/javascript" index.d.mts
-}
+)
+# Doxygen's first page is empty unless somebody writes one.
 c_reference() {
-    {
-        printf 'PROJECT_NAME = Ramway\nINPUT = capi/include\nRECURSIVE = YES\nGENERATE_LATEX = NO\nQUIET = YES\nEXTRACT_ALL = YES\n'
-        printf 'WARN_IF_UNDOCUMENTED = NO\nHAVE_DOT = NO\nHTML_OUTPUT = %s\n' "$made/api/c"
-    } | doxygen -
+    printf '/** \\mainpage %s\n%s\n\n' 'Ramway for C and C++' "$(sed -n '/ with three headers:$/,/^## /{/^## /!p;}' capi/README.md)" >"$made/c.dox" &&
+        printf '\\ref ramway.h, \\ref ramway_inline.h, \\ref ramway.hpp */\n' >>"$made/c.dox" &&
+        {
+            printf 'PROJECT_NAME = Ramway\nINPUT = capi/include %s\nRECURSIVE = YES\nGENERATE_LATEX = NO\nQUIET = YES\n' "$made/c.dox"
+            printf 'EXTRACT_ALL = YES\nWARN_IF_UNDOCUMENTED = NO\nHAVE_DOT = NO\nHTML_OUTPUT = %s\n' "$made/api/c"
+        } | doxygen -
 }
 here=$PWD
 
@@ -112,7 +117,8 @@ rm -rf "$site"
 step "book" mdbook build "$made/book" --dest-dir "$site" || exit 1
 for reference in $references; do
     case $reference in
-    bench) cp -R "$target/bench-page" "$site/bench" ;;
+    # Below the book's page on the benchmark.
+    bench) cp -R "$target/bench-page" "$site/bench/run" ;;
     *) [ ! -d "$made/api/$reference" ] || { mkdir -p "$site/api" && cp -R "$made/api/$reference" "$site/api/$reference"; } ;;
     esac
 done

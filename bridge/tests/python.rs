@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -34,13 +35,19 @@ impl Drop for Client {
     }
 }
 
-#[test]
-fn a_client_in_python_reads_one_topic_and_answers_in_another() {
-    let Some(python) = python() else {
+/// The same; a machine that has none is said to be one, and not accepted in CI.
+fn python_or_skip() -> Option<PathBuf> {
+    let found = python();
+    if found.is_none() {
         assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "no Python has the package eclipse-zenoh");
         println!("skipped: no Python has the package eclipse-zenoh (pip install eclipse-zenoh)");
-        return;
-    };
+    }
+    found
+}
+
+#[test]
+fn a_client_in_python_reads_one_topic_and_answers_in_another() {
+    let Some(python) = python_or_skip() else { return };
     let (machine, endpoint) = (Machine::new("python"), format!("tcp/127.0.0.1:{}", free_port()));
     let rule = |name: &str, direction: &str| {
         format!("[[rule]]\nnames = [\"{name}\"]\nkind = \"topic\"\ndelivery = \"lossy\"\ndirection = \"{direction}\"\n")
@@ -72,5 +79,45 @@ fn a_client_in_python_reads_one_topic_and_answers_in_another() {
                 false
             }
         }
+    });
+}
+
+/// As a reader has it, but for the way to the bridge: the guide's looks for one in the whole network.
+#[test]
+fn the_guides_program_prints_what_is_published() {
+    let Some(python) = python_or_skip() else { return };
+    let (machine, endpoint) = (Machine::new("guide"), format!("tcp/127.0.0.1:{}", free_port()));
+    let rule = "[[rule]]\nnames = [\"pose\"]\nkind = \"topic\"\ndelivery = \"lossy\"\ndirection = \"export\"\n";
+    let rules = machine.write("bridge.toml", &format!("[link]\nlisten = [\"{endpoint}\"]\n{rule}"));
+    let _bridge = Bridge::start(&machine, &Net::here(), &rules);
+
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guides/bridge-format.md");
+    let page = std::fs::read_to_string(page).expect("docs/guides/bridge-format.md");
+    let (_, program) = page.split_once("```python\n").expect("a program");
+    let (program, _) = program.split_once("```").expect("its end");
+    let way = format!(
+        "zenoh.Config.from_json5('{{mode: \"client\", connect: {{endpoints: [\"{endpoint}\"], timeout_ms: -1}}, \
+         scouting: {{multicast: {{enabled: false}}}}}}')"
+    );
+    assert!(program.contains("zenoh.Config()"), "{program}");
+    let program = program.replace("zenoh.Config()", &way);
+
+    let client = Command::new(python).args(["-u", "-c", &program]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut client = Client(client.expect("Python starts"));
+    let (lines, heard) = std::sync::mpsc::channel();
+    let output = BufReader::new(client.0.stdout.take().expect("a pipe"));
+    // Ends with the client.
+    std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
+    let mut publisher = Topic::open_or_create(machine.at("pose")).publisher().expect("a publisher");
+    let mut number = 0u64;
+    until("a line is printed", || {
+        assert!(client.0.try_wait().expect("a child").is_none(), "the client has ended; what it said is above");
+        number += 1;
+        publisher.send(1, b"here").expect("published");
+        let Ok(line) = heard.recv_timeout(Duration::from_millis(100)) else { return false };
+        let (of, payload) = line.split_once(' ').expect("a number and the payload");
+        assert!((1..=number).contains(&of.parse().expect("the number of a message")), "{line}");
+        assert_eq!(payload, "b'here'");
+        true
     });
 }
