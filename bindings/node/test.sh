@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the Makefile runs: `sh test.sh build|native|all|quick|lint|pack|dist|clean`.
+# What the Makefile runs: `sh test.sh build|native|all|quick|lint|pack|dist|clean`, and for another target `sh test.sh cross TRIPLE FOLDER`.
 #
 #   CI=true    what cannot be run here (no Bun for this machine, no browser) is a failure
 #   RUNTIMES   of node, bun and deno, those to use
@@ -65,6 +65,14 @@ native() {
     for made in "$tmp"/native/*; do
         cmp -s "$made" "${made##*/}" || mv "$made" . || return 1
     done
+}
+
+# The module for another target, linked as the environment says, into a folder of its own; types and JavaScript are the same for all.
+cross() { # TRIPLE FOLDER
+    # shellcheck disable=SC2086
+    "$bin/napi" build --platform --target "$1" --no-js --dts native.d.cts --output-dir "$tmp/native" -- $locked || return 1
+    cmp -s "$tmp/native/native.d.cts" native.d.cts || mv "$tmp/native/native.d.cts" . || return 1
+    mkdir -p "$2" && cp "$tmp"/native/*.node "$2" && javascript
 }
 
 # Of a source that is no longer there nothing is left over.
@@ -156,6 +164,7 @@ esac
 case "${1:-all}" in
 native) lock && step "npm's packages" packages && step 'native module' native ;;
 build) build ;;
+cross) lock && step "npm's packages" packages && step "for $2" cross "$2" "$3" ;;
 all)
     if build; then
         lint
@@ -169,7 +178,7 @@ pack) build && node test/package.mjs dist || failed=1 ;;
 dist) build && dist || failed=1 ;;
 clean) rm -rf dist dist-npm npm node_modules native.d.cts ./*.node ;;
 *)
-    echo 'sh test.sh [all|build|native|quick|lint|pack|dist|clean]' >&2
+    echo 'sh test.sh [all|build|native|cross TRIPLE FOLDER|quick|lint|pack|dist|clean]' >&2
     exit 2
     ;;
 esac

@@ -21,7 +21,7 @@ fn play(args: &Args) -> Result<(usize, usize, usize)> {
     let chosen = matrix::Args {
         languages: Vec::new(),
         pairs: Vec::new(),
-        scenario: None,
+        scenarios: Vec::new(),
         length: args.length,
         spread: true,
         json: None,

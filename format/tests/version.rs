@@ -73,7 +73,20 @@ fn one_command_changes_it_everywhere() {
     for wrong in ["", "1.2", "v1.2.3", "1.2.3 4"] {
         assert!(!set(wrong).status.success(), "{wrong:?}");
     }
-    assert!(set(env!("CARGO_PKG_VERSION")).status.success());
-    let changed = done(copy, "git", &["diff", "--stat"]);
-    assert_eq!(changed, "");
+    // The versions that may come next are those of other software too, which is neither taken for ours nor written.
+    let number = |text: &str| text.parse::<u32>().unwrap();
+    let (major, minor, patch) =
+        (number(env!("CARGO_PKG_VERSION_MAJOR")), number(env!("CARGO_PKG_VERSION_MINOR")), number(env!("CARGO_PKG_VERSION_PATCH")));
+    let next_minor = format!("{major}.{}", minor + 1);
+    for next in [
+        format!("{major}.{minor}.{}", patch + 1),
+        format!("{next_minor}.0"),
+        format!("{next_minor}.1"),
+        format!("{}.0.0", major + 1),
+    ] {
+        assert!(set(&next).status.success(), "{next}");
+        done(copy, "sh", &["scripts/version.sh", "check"]);
+        assert!(set(env!("CARGO_PKG_VERSION")).status.success());
+        assert_eq!(done(copy, "git", &["diff", "--stat"]), "", "after {next}");
+    }
 }

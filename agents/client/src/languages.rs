@@ -116,11 +116,22 @@ pub fn commands(only: &[String]) -> Result<String> {
     Ok(serde_json::to_string(&commands)?)
 }
 
-/// Every language as it is described, not built.
+/// Every language as it is described, not built: those of `agents/`, and of a folder that `RAMWAY_AGENTS` names, from the root.
 fn find() -> Result<Vec<Language>> {
-    let programs = root().join("agents");
+    let more = std::env::var_os("RAMWAY_AGENTS").filter(|folder| !folder.is_empty());
+    let folders = [Some("agents".into()), more].into_iter().flatten().map(|folder| root().join(folder));
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(&programs)? {
+    for folder in folders {
+        found.extend(described(&folder).map_err(|cause| format!("{}: {cause}", folder.display()))?);
+    }
+    found.sort_by(|a: &Language, b| (a.order, &a.id).cmp(&(b.order, &b.id)));
+    Ok(found)
+}
+
+/// The languages that have a directory in this folder.
+fn described(folder: &Path) -> Result<Vec<Language>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
         let directory = entry?.path();
         let file = directory.join("language.json");
         if !file.is_file() {
@@ -130,7 +141,6 @@ fn find() -> Result<Vec<Language>> {
         let id = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
         found.push(Language::new(id, directory, &text).map_err(|cause| format!("{}: {cause}", file.display()))?);
     }
-    found.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id)));
     Ok(found)
 }
 

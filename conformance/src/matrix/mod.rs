@@ -40,9 +40,9 @@ pub struct Args {
     /// Only this pair, the producer first; may be repeated
     #[arg(long = "pair", value_name = "PRODUCER:CONSUMER")]
     pub pairs: Vec<String>,
-    /// Only scenarios whose `transport/name` contains this
-    #[arg(long, value_name = "TEXT")]
-    pub scenario: Option<String>,
+    /// Only scenarios whose `transport/name` contains this; may be repeated
+    #[arg(long = "scenario", value_name = "TEXT")]
+    pub scenarios: Vec<String>,
     /// Of streams
     #[command(flatten)]
     pub length: Length,
@@ -55,6 +55,13 @@ pub struct Args {
     /// The seed of the random moments, as a failure names it
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
+}
+
+impl Args {
+    /// Whether the scenario of this `transport/name` is to be played.
+    fn wants(&self, label: &str) -> bool {
+        self.scenarios.is_empty() || self.scenarios.iter().any(|text| label.contains(text.as_str()))
+    }
 }
 
 /// How many messages make a long stream. Enough that each stream laps its ring many times, whatever is chosen: of 5,000
@@ -200,7 +207,7 @@ pub fn play(args: &Args) -> Result<Report> {
                 }
                 for over in over {
                     let label = format!("{}/{}", over.name(), scenario.name);
-                    if args.scenario.as_ref().is_none_or(|text| label.contains(text.as_str())) {
+                    if args.wants(&label) {
                         let number = p * here.len() + c;
                         jobs.push(Job { producer, consumer, over, scenario, number });
                     }

@@ -82,8 +82,7 @@ pub fn jobs<'a>(here: &[&'a Language], args: &Args, chosen: &dyn Fn(&Language, &
     let mut jobs = Vec::new();
     for (p, &publisher) in languages.iter().enumerate() {
         for (s, scenario) in SCENARIOS.iter().enumerate() {
-            let label = format!("topic/{}", scenario.name);
-            if !args.scenario.as_ref().is_none_or(|text| label.contains(text.as_str())) {
+            if !args.wants(&format!("topic/{}", scenario.name)) {
                 continue;
             }
             for first in firsts(count, p, s, scenario.whole || !args.spread) {
