@@ -5,7 +5,8 @@
 # counts.
 #
 #   sh scripts/cross.sh TRIPLE...
-#   SUITES="rust c go"     which; all that there are for the target are the default, but for `languages`, which fetches 250 MB
+#   SUITES="rust c go"     which (rust pages c go container orderings languages); all that there are for the target are the default, but for
+#                          `languages`, which fetches 250 MB
 #   ARGS="--test ring"     to `cargo test`
 #   TEST_THREADS=2         tests of one program at a time, in Rust
 set -u
@@ -13,8 +14,8 @@ cd "$(dirname "$0")/.." || exit 1
 . scripts/lib.sh
 . scripts/musl.sh
 
-suites=${SUITES:-rust c go container orderings}
-passed=0 failed=0 skipped=0
+suites=${SUITES:-rust pages c go container orderings}
+passed=0 failed=0 skipped=0 page_size=
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only
 RAMWAY_DIR=$(mktemp -d /dev/shm/ramway-cross.XXXXXX) || exit 1
 export RAMWAY_DIR
@@ -41,6 +42,7 @@ result() { # RC PASSED FAILED SKIPPED
 not_emulated() { # SUITE
     [ -n "${RAMWAY_TEST_RUNNER:-}" ] || return 0
     sed -n "s/^$1  *//p" scripts/emulator.txt
+    [ -z "$page_size" ] || sed -n "s/^$1-pages  *//p" scripts/emulator.txt
 }
 name_skipped() { not_emulated "$1" | while read -r test reason; do note "skipped: $test: $reason"; done; }
 
@@ -63,29 +65,58 @@ tools() { # TRIPLE
     unset RAMWAY_TEST_RUNNER
     if [ "$processor" = "$(uname -m)" ]; then return 0; fi
     install "qemu-$processor-static:qemu-user-static"
-    have "qemu-$processor-static" || { bad "qemu-$processor-static is not there (Debian: qemu-user-static)"; return 1; }
-    export RAMWAY_TEST_RUNNER="qemu-$processor-static${libraries:+ $libraries}"
+    # By its whole path: some tests set PATH.
+    qemu=$(command -v "qemu-$processor-static") || { bad "qemu-$processor-static is not there (Debian: qemu-user-static)"; return 1; }
+    export RAMWAY_TEST_RUNNER="$qemu${libraries:+ $libraries}"
     export "${variable}_RUNNER=$RAMWAY_TEST_RUNNER"
     # An emulator needs ten times as long for what is not optimised.
     export CARGO_PROFILE_DEV_OPT_LEVEL=1
 }
 
+# Zig's compilers bring musl and a C++ library for every processor: that of `bindings/zig`. Each is a command of one word.
+zig_compilers() { # TRIPLE
+    case $target in /*) root=$target ;; *) root=$(pwd)/$target ;; esac
+    zig=$root/zig/venv/bin/python
+    run_logged zig "$MAKE_COMMAND" --no-print-directory -C bindings/zig compiler
+    "$zig" -m ziglang version >/dev/null 2>&1 || return 0
+    for kind in cc c++; do
+        printf '#!/bin/sh\nexec %s -m ziglang %s -target %s-linux-musl "$@"\n' "$zig" "$kind" "${1%%-*}" >"$root/zig/$1-$kind"
+        chmod 755 "$root/zig/$1-$kind"
+    done
+    cc=$root/zig/$1-cc cxx=$root/zig/$1-c++
+}
+
 # tokio-uring does not compile for musl, and no emulator has io_uring: not `--all-features`.
-rust_suite() { # TRIPLE
-    say "rust, $1"
+rust_suite() { # ARGUMENT... of cargo test
+    say "rust, $triple${page_size:+, pages of $page_size bytes}"
     name_skipped rust
-    # shellcheck disable=SC2046,SC2086
-    run_logged "rust-$1" limited cargo test $locked --no-fail-fast --target "$1" \
+    # shellcheck disable=SC2046
+    run_logged "rust-$triple${page_size:+-$page_size}" limited cargo test $locked --no-fail-fast --target "$triple" \
         -p ramway -p ramway-pool -p ramway-cli -p ramway-format --features ramway/tokio,ramway/tower,ramway/serde \
-        ${ARGS:---lib --bins --tests} -- ${TEST_THREADS:+--test-threads "$TEST_THREADS"} --exact $(not_emulated rust | awk '{ print "--skip", $1 }')
+        "$@" -- ${TEST_THREADS:+--test-threads "$TEST_THREADS"} --exact $(not_emulated rust | awk '{ print "--skip", $1 }')
     rc=$?
     # What --skip left out is "filtered out".
     # shellcheck disable=SC2046
     result $rc $(awk -v filtered=1 -f scripts/count.awk "$log")
 }
 
+# What maps memory, with pages as some kernels for arm64 have them. qemu tells programs the size; what it maps itself goes by this
+# machine's pages, so that it refuses nothing that a kernel with larger ones would refuse.
+pages_suite() {
+    small=$RAMWAY_TEST_RUNNER
+    for page_size in 16384 65536; do
+        export RAMWAY_TEST_RUNNER="${small%% *} -p $page_size ${small#* }"
+        export "${variable}_RUNNER=$RAMWAY_TEST_RUNNER"
+        rust_suite --lib --test ring --test ring_batch --test two_processes --test region --test region_memory --test bus \
+            --test bus_memory --test topic --test topic_block --test memory --test buffer
+    done
+    page_size=
+    export RAMWAY_TEST_RUNNER="$small" "${variable}_RUNNER=$small"
+}
+
 c_suite() { # TRIPLE
     say "c and c++, $1"
+    case $1 in *-musl) zig_compilers "$1" ;; esac
     if [ -z "$cc" ] || ! have "$cc"; then lacks "c and c++" "there is no C compiler for it"; return 0; fi
     run_logged "c-$1" limited "$MAKE_COMMAND" --no-print-directory -C capi test-cross TRIPLE="$1" CC="$cc" CXX="$cxx"
     rc=$?
@@ -142,11 +173,13 @@ need_cargo || exit 1
 for triple; do
     say "tools for $triple"
     if add_target "$triple" && tools "$triple"; then ok "${RAMWAY_TEST_RUNNER:-}"; else failed=$((failed + 1)); continue; fi
-    if wanted rust; then rust_suite "$triple"; fi
+    # shellcheck disable=SC2086
+    if wanted rust; then rust_suite ${ARGS:---lib --bins --tests}; fi
+    if wanted c; then c_suite "$triple"; fi
     case $triple in
     *-musl) if wanted container && [ -z "${RAMWAY_TEST_RUNNER:-}" ]; then container_suite "$triple"; fi ;;
     *)
-        if wanted c; then c_suite "$triple"; fi
+        if wanted pages && [ -n "${RAMWAY_TEST_RUNNER:-}" ]; then pages_suite; fi
         if wanted orderings; then orderings_suite "$triple"; fi
         if wanted go; then go_suite "$triple"; fi
         if wanted languages; then languages_suite "$triple"; fi

@@ -7,7 +7,8 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::process::{Child, Stdio};
 
-use common::{Place, assert_done, assert_failed, ended, finish, json, text, until};
+use common::{Place, assert_done, assert_failed, ended, finish, json, signal, text, until};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// A sender and a receiver that are both attached to `box` and have nothing to do.
@@ -84,6 +85,10 @@ fn a_live_ring_is_shown_with_its_processes_and_not_cleaned() {
 fn what_killed_processes_left_is_stale_and_goes() {
     let place = Place::new();
     let (mut sender, mut receiver) = idle_pair(&place);
+    // One that runs notices that the other is dead, and ends in order.
+    for child in [&sender, &receiver] {
+        signal(child, Signal::STOP);
+    }
     for child in [&mut sender, &mut receiver] {
         child.kill().unwrap();
         child.wait().unwrap();

@@ -206,7 +206,7 @@ fn a_subscriber_that_follows_goes_on_with_the_next_publisher() {
     assert_failed(&finish(receiver), 130, "interrupted");
     assert_eq!(place.names(), [""; 0]);
     // It waits no longer than it is told to.
-    let receiver = subscriber(&place, &["--follow", "--timeout", "500ms"]);
+    let receiver = subscriber(&place, &["--follow", "--timeout", "3s"]);
     assert_done(&place.run_with(&["pub", "news"], b"the only one"));
     let output = finish(receiver);
     assert_failed(&output, 3, "no publisher sent anything");

@@ -95,7 +95,9 @@ fn a_live_topic_is_shown_with_each_of_its_users() {
         assert!(inspected.contains(said), "expected `{said}` in: {inspected}");
     }
     let row = inspected.lines().find(|line| line.contains("recorder")).unwrap();
-    assert!(row.contains(&format!("{} ramway", recorder.id())), "{row}");
+    // Under an emulator its name is the emulator's.
+    let its_name = std::fs::read_to_string(format!("/proc/{}/comm", recorder.id())).unwrap();
+    assert!(row.contains(&format!("{} {}", recorder.id(), its_name.trim())), "{row}");
 
     for args in [&["clean", "--json"][..], &["clean", "--json", "--undelivered"]] {
         assert_eq!(json(&place, args)["files"][0]["outcome"], "kept", "{args:?}");

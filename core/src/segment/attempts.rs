@@ -12,21 +12,32 @@ const _: () = assert!(RACE_PAUSE_MAX.as_nanos() == CONNECT_PAUSE_MAX.as_nanos())
 pub(crate) struct Attempts {
     start: Instant,
     pause: Duration,
+    made: u32,
 }
+
+/// So many attempts are made against a race, however long they take: on a machine that is slow, or was stopped for a while, the
+/// first may last longer than all of the time.
+const RACE_ATTEMPTS: u32 = 10;
 
 impl Attempts {
     /// `first_pause` is the one after the first attempt.
     pub(crate) fn new(first_pause: Duration) -> Self {
-        Self { start: Instant::now(), pause: first_pause }
+        Self { start: Instant::now(), pause: first_pause, made: 0 }
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
 
+    /// Whether there were too few of them to give up a race.
+    pub(crate) fn are_few(&self) -> bool {
+        self.made < RACE_ATTEMPTS
+    }
+
     /// Pauses before the next attempt. `error`, what the last one came to, is the result once `limit` has passed since the
     /// first; `Interrupted` is once `go_on` says no.
     pub(crate) fn again(&mut self, limit: Duration, error: Error, go_on: &mut dyn FnMut() -> bool) -> Result<()> {
+        self.made += 1;
         let left = limit.saturating_sub(self.elapsed());
         if left.is_zero() {
             return Err(error);

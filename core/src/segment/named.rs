@@ -127,6 +127,7 @@ pub(crate) fn named(text: &OsStr, request: &Request<'_>) -> Result<Named> {
                 opened = Some(locked);
                 (error.context(doing()), timeout)
             }
+            Step::Retry(error) if attempts.are_few() => (error.context(doing()), std::time::Duration::MAX),
             Step::Retry(error) => (error.context(doing()), timeout.max(RACE_TIMEOUT)),
         };
         attempts.again(limit, error, &mut || (request.go_on)()).map_err(|e| match e.kind() {
