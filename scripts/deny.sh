@@ -1,6 +1,6 @@
 #!/bin/sh
 # `make deny`: what is depended on, by deny.toml: licences, bans, sources; known vulnerabilities where their database can be
-# reached; and whether each file of ours has a licence.
+# reached, of npm packages too; and whether each file of ours has a licence.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . scripts/lib.sh
@@ -24,6 +24,18 @@ if run_logged deny cargo deny --locked check licenses bans sources; then ok ""; 
 say "known vulnerabilities"
 if run_logged deny-advisories cargo deny --locked check advisories; then ok ""
 elif grep -q 'failed to fetch advisory database' "$log"; then note "not checked: their database cannot be fetched"
+else bad "failed"; show_log; status=1; fi
+# Of what the npm package is built with, of the examples, and of what the benchmark compares with. Python's package depends on nothing.
+npm_audit() {
+    for lock in $(git ls-files '*package-lock.json'); do
+        echo "$lock"
+        (cd "$(dirname "$lock")" && npm audit --package-lock-only --audit-level=high) || return 1
+    done
+}
+say "known vulnerabilities of npm packages"
+if ! have npm; then note "not checked: npm is not installed"
+elif run_logged npm-audit npm_audit; then ok ""
+elif grep -q 'audit endpoint returned an error' "$log"; then note "not checked: the registry does not answer"
 else bad "failed"; show_log; status=1; fi
 say "each file has a licence (REUSE.toml)"
 if ! have reuse; then note "not checked: reuse is not on the PATH (pip install reuse)"
