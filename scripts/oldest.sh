@@ -59,6 +59,8 @@ go() {
         absent "Go $version" "the one on the PATH is another, and go$version cannot be had"
         return
     fi
+    # The other sides of some tests, which would be built within the tests' time limit.
+    if have cargo; then run_logged "oldest Go, programs" cargo build --quiet -p ramway-examples --bin meters --bin ticks || show_log; fi
     step "Go $version" env GOTOOLCHAIN="go$version" sh -c 'cd bindings/go && go vet ./... && go test -count=1 -timeout 300s ./...'
 }
 

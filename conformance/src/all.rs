@@ -24,6 +24,7 @@ fn play(args: &Args) -> Result<(usize, usize, usize)> {
         scenarios: Vec::new(),
         length: args.length,
         spread: true,
+        jobs: None,
         json: None,
         seed: None,
     };

@@ -74,7 +74,12 @@ impl Scene {
             Said::Aside(line) => written.add(&format!("stderr: {line}")),
         };
         let agent = Agent::start(command, said).map_err(|cause| format!("{label}: {cause}"))?;
-        Ok(Program { agent, label, deadline: self.deadline, page, language: language.id.clone(), stays: false })
+        let mut program =
+            Program { agent, label, deadline: self.deadline, page, language: language.id.clone(), stays: false };
+        if language.starts_slowly {
+            program.ask("about", "about")?;
+        }
+        Ok(program)
     }
 
     /// An agent of this language that was [given back](Program::give_back) to this thread, or a new one. It knows no directory but that

@@ -75,8 +75,11 @@ fn one_command_changes_it_everywhere() {
     }
     // The versions that may come next are those of other software too, which is neither taken for ours nor written.
     let number = |text: &str| text.parse::<u32>().unwrap();
-    let (major, minor, patch) =
-        (number(env!("CARGO_PKG_VERSION_MAJOR")), number(env!("CARGO_PKG_VERSION_MINOR")), number(env!("CARGO_PKG_VERSION_PATCH")));
+    let (major, minor, patch) = (
+        number(env!("CARGO_PKG_VERSION_MAJOR")),
+        number(env!("CARGO_PKG_VERSION_MINOR")),
+        number(env!("CARGO_PKG_VERSION_PATCH")),
+    );
     let next_minor = format!("{major}.{}", minor + 1);
     for next in [
         format!("{major}.{minor}.{}", patch + 1),

@@ -30,6 +30,10 @@ pub struct Language {
     pub rpc: bool,
     /// Whether it has a second client of RPC, for tasks, which is opened with `kind=async`.
     pub async_client: bool,
+    /// Whether it takes longer to start than a peer waits for it, under an emulator for one: it is to answer before a peer starts.
+    pub starts_slowly: bool,
+    /// Whether it writes messages in place. Where memory cannot be mapped a second time, as under an emulator, some languages do not.
+    pub reserves: bool,
     /// How many times as many messages as are measured it plays before, for a compiler that learns by running them.
     pub warm_up: u64,
     directory: PathBuf,
@@ -61,7 +65,16 @@ struct Description {
     #[serde(default)]
     async_client: bool,
     #[serde(default)]
+    starts_slowly: bool,
+    #[serde(default = "usually")]
+    reserves: bool,
+    #[serde(default)]
     warm_up: u64,
+}
+
+/// What most languages can.
+fn usually() -> bool {
+    true
 }
 
 /// The root of the repository that this is called in, else of the one that it was built from.
@@ -163,6 +176,8 @@ impl Language {
             topics,
             rpc,
             async_client,
+            starts_slowly,
+            reserves,
             warm_up,
         } = serde_json::from_str(text)?;
         let speed = speed.unwrap_or_else(|| run.clone());
@@ -181,6 +196,8 @@ impl Language {
             topics,
             rpc,
             async_client,
+            starts_slowly,
+            reserves,
             warm_up,
             directory,
             checks,

@@ -49,6 +49,9 @@ pub struct Args {
     /// Of two languages neither of which is Rust, only a share of the scenarios, each over one of ring and bus
     #[arg(long)]
     pub spread: bool,
+    /// How many scenarios run beside each other (default: three for each processor)
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
     /// Writes everything that the table is made of into a file, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -222,8 +225,10 @@ pub fn play(args: &Args) -> Result<Report> {
     let messages = args.length.messages();
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let bar = progress(jobs.len() + casts.len());
-    let mut outcomes = play_all(&jobs, messages, seed, args.spread, &bar);
-    outcomes.extend(topics::play_all(&casts, messages, seed, |name| {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let at_a_time = args.jobs.map_or(AT_A_TIME * processors, usize::from);
+    let mut outcomes = play_all(&jobs, messages, seed, args.spread, at_a_time, &bar);
+    outcomes.extend(topics::play_all(&casts, messages, seed, at_a_time, |name| {
         bar.set_message(format!("topics from {name}"));
         bar.inc(1);
     }));
@@ -232,10 +237,17 @@ pub fn play(args: &Args) -> Result<Report> {
     Ok(Report { languages, skipped, messages, seed, seconds: began.elapsed().as_secs_f64(), outcomes })
 }
 
-fn play_all(jobs: &[Job<'_>], messages: u64, seed: u64, spread: bool, bar: &ProgressBar) -> Vec<Outcome> {
+fn play_all(
+    jobs: &[Job<'_>],
+    messages: u64,
+    seed: u64,
+    spread: bool,
+    at_a_time: usize,
+    bar: &ProgressBar,
+) -> Vec<Outcome> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let shared = Processors::new(processors);
-    work::each(jobs, AT_A_TIME * processors, |at, job| {
+    work::each(jobs, at_a_time, |at, job| {
         bar.set_message(format!("{} → {}", job.producer.name, job.consumer.name));
         let outcome = play_one(job, messages, seed ^ at as u64, spread, processors, &shared);
         bar.inc(1);
@@ -256,7 +268,8 @@ fn play_one(job: &Job<'_>, messages: u64, seed: u64, spread: bool, processors: u
     shared.take(cores);
     run::keep([producer, consumer]);
     let began = Instant::now();
-    let (outcome, log) = match Scene::new(LIMIT) {
+    let limit = if producer.starts_slowly || consumer.starts_slowly { 3 * LIMIT } else { LIMIT };
+    let (outcome, log) = match Scene::new(limit) {
         Ok(scene) => {
             let outcome = (scenario.play)(&mut pair, &scene);
             let log = if outcome.is_err() { scene.log() } else { Vec::new() };

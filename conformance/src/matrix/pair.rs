@@ -131,17 +131,30 @@ impl Pair<'_> {
 
     /// Both sides, either first, and both attached.
     pub fn both(&self, scene: &Scene, plan: &Plan) -> Result<(Program, Program)> {
-        let consume = || self.start(scene, plan, false, !plan.producer_creates, "consumer");
-        let (mut first, mut second);
-        if (self.variant / 2).is_multiple_of(2) {
-            first = self.produce(scene, plan)?;
-            second = consume()?;
+        let open = |producer: bool| -> Result<(Program, bool)> {
+            let creates = producer == plan.producer_creates;
+            let (language, label) = if producer { (self.producer, "producer") } else { (self.consumer, "consumer") };
+            let mut program = self.start(scene, plan, producer, creates, label)?;
+            // One that starts slowly has made its ring before the other one looks for it.
+            let made = language.starts_slowly && creates && self.over == Over::Ring;
+            if made {
+                attached(&mut program, plan)?;
+            }
+            Ok((program, made))
+        };
+        let slow = (self.producer.starts_slowly, self.consumer.starts_slowly);
+        let producer_first = if slow.0 == slow.1 { (self.variant / 2).is_multiple_of(2) } else { slow.0 };
+        let ((mut first, first_made), (mut second, second_made)) = if producer_first {
+            let first = open(true)?;
+            (first, open(false)?)
         } else {
-            second = consume()?;
-            first = self.produce(scene, plan)?;
-        }
-        for program in [&mut first, &mut second] {
-            attached(program, plan)?;
+            let second = open(false)?;
+            (open(true)?, second)
+        };
+        for (program, made) in [(&mut first, first_made), (&mut second, second_made)] {
+            if !made {
+                attached(program, plan)?;
+            }
         }
         Ok((first, second))
     }

@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::crash::in_time;
+use super::crash::in_time_for;
 use super::pair::{Pair, Plan};
 use ramway_agents::{Language, Result};
 
@@ -86,7 +86,7 @@ fn receiver(pair: &mut Pair<'_>, scene: &Scene, plan: &Plan, time: u64, end: End
         End::Dies => "name=PeerDead number=11 received=5 first=0 last=4",
         End::Closes => "name=Closed number=9 received=5 first=0 last=4",
     })?;
-    in_time(since, &event)?;
+    in_time_for(pair, since, &event)?;
     consumer.finish()
 }
 
@@ -115,7 +115,7 @@ fn sender(pair: &mut Pair<'_>, scene: &Scene, plan: &Plan, time: u64, end: End) 
         End::Dies => "name=PeerDead number=11",
         End::Closes => "name=Closed number=9",
     })?;
-    in_time(since, &event)?;
+    in_time_for(pair, since, &event)?;
     producer.finish()
 }
 

@@ -10,7 +10,10 @@ pub fn mixed(pair: &mut Pair<'_>, scene: &Scene) -> Result<()> {
     pair.fresh = true;
     let mut plan = pair.plan();
     plan.wait = wait(pair);
-    let send = pair.pick(&["how=send", "how=reserve", "how=reserve batch=32", "how=send batch=7"]);
+    let mut send = pair.pick(&["how=send", "how=reserve", "how=reserve batch=32", "how=send batch=7"]);
+    if !pair.producer.reserves {
+        send = pair.pick(&["how=send", "how=send batch=7"]);
+    }
     let recv = pair.pick(&["how=recv", "how=batch", "how=into", "how=batch batch=5", "how=recv"]);
     let count = pair.messages;
     let (mut producer, mut consumer) =

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use ramway_agents::{Language, Result};
 
-use super::{AT_A_TIME, Args, LIMIT, Load, Outcome, Processors, work};
+use super::{Args, LIMIT, Load, Outcome, Processors, work};
 use crate::run::{self, Scene};
 use cast::Cast;
 
@@ -98,10 +98,16 @@ pub fn jobs<'a>(here: &[&'a Language], args: &Args, chosen: &dyn Fn(&Language, &
 }
 
 /// Plays them.
-pub fn play_all(jobs: &[Job<'_>], messages: u64, seed: u64, done: impl Fn(&str) + Sync) -> Vec<Outcome> {
+pub fn play_all(
+    jobs: &[Job<'_>],
+    messages: u64,
+    seed: u64,
+    at_a_time: usize,
+    done: impl Fn(&str) + Sync,
+) -> Vec<Outcome> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let shared = Processors::new(processors);
-    work::each(jobs, AT_A_TIME * processors, |at, job| {
+    work::each(jobs, at_a_time, |at, job| {
         let outcome = play_one(job, messages, seed ^ at as u64, &shared);
         done(&outcome.producer);
         outcome
