@@ -87,12 +87,14 @@ zig_compilers() { # TRIPLE
 }
 
 # tokio-uring does not compile for musl, and no emulator has io_uring: not `--all-features`.
-rust_suite() { # ARGUMENT... of cargo test
+rust_suite() { # PACKAGES ARGUMENT...
+    packages=$1
+    shift
     say "rust, $triple${page_size:+, pages of $page_size bytes}"
     name_skipped rust
-    # shellcheck disable=SC2046
+    # shellcheck disable=SC2046,SC2086
     run_logged "rust-$triple${page_size:+-$page_size}" limited cargo test $locked --no-fail-fast --target "$triple" \
-        -p ramway -p ramway-pool -p ramway-cli -p ramway-format --features ramway/tokio,ramway/tower,ramway/serde \
+        $packages --features ramway/tokio,ramway/tower,ramway/serde \
         "$@" -- ${TEST_THREADS:+--test-threads "$TEST_THREADS"} --exact $(not_emulated rust | awk '{ print "--skip", $1 }')
     rc=$?
     # What --skip left out is "filtered out".
@@ -109,7 +111,7 @@ pages_suite() {
     for page_size in 16384 65536; do
         export RAMWAY_TEST_RUNNER="${small%% *} -p $page_size ${small#* }"
         export "${variable}_RUNNER=$RAMWAY_TEST_RUNNER"
-        rust_suite --lib --test ring --test ring_batch --test two_processes --test region --test region_memory --test bus \
+        rust_suite '-p ramway -p ramway-pool' --lib --test ring --test ring_batch --test two_processes --test region --test region_memory --test bus \
             --test topic --test topic_block --test memory --test buffer
     done
     page_size=
@@ -163,7 +165,7 @@ for triple; do
     say "tools for $triple"
     if add_target "$triple" && tools "$triple"; then ok "${RAMWAY_TEST_RUNNER:-}"; else failed=$((failed + 1)); continue; fi
     # shellcheck disable=SC2086
-    if wanted rust; then rust_suite ${ARGS:---lib --bins --tests}; fi
+    if wanted rust; then rust_suite '-p ramway -p ramway-pool -p ramway-cli -p ramway-format' ${ARGS:---lib --bins --tests}; fi
     if wanted c; then c_suite "$triple"; fi
     case $triple in
     *-musl) if wanted container && [ -z "${RAMWAY_TEST_RUNNER:-}" ]; then container_suite "$triple"; fi ;;
