@@ -45,9 +45,6 @@ link=(-L"$lib" -lramway -lpthread "-Wl,-rpath,$lib")
 read -ra runner <<<"${RAMWAY_TEST_RUNNER:-}"
 cross=${RAMWAY_CC:-}
 if [ -n "${RAMWAY_LINK:-}" ]; then read -ra link <<<"$RAMWAY_LINK"; fi
-# Zig builds its whole C library for -fsyntax-only, and none for an object.
-syntax=(-fsyntax-only)
-[ -z "$cross" ] || syntax=(-c -o "$out/syntax.o")
 flags_c=(-std=c11 "${warn[@]}" -I../include)
 flags_cpp=(-std=c++20 "${warn[@]}" -I../include)
 
@@ -71,23 +68,23 @@ for cc in "${c_compilers[@]}"; do
     for header in ramway.h ramway_inline.h ramway/inline_topic.h; do
         echo "#include \"$header\"" >"$out/alone.c"
         for standard in c11 c17; do
-            try "$header alone, $cc $standard" "$cc" -std=$standard "${warn[@]}" -I../include "${syntax[@]}" "$out/alone.c"
+            try "$header alone, $cc $standard" "$cc" -std=$standard "${warn[@]}" -I../include -fsyntax-only "$out/alone.c"
         done
     done
 done
 for cxx in "${cpp_compilers[@]}"; do
     for header in ramway.h ramway_inline.h ramway/inline_topic.h; do
         echo "#include \"$header\"" >"$out/alone.cpp"
-        try "$header alone, $cxx c++17" "$cxx" -std=c++17 "${warn[@]}" -I../include "${syntax[@]}" "$out/alone.cpp"
+        try "$header alone, $cxx c++17" "$cxx" -std=c++17 "${warn[@]}" -I../include -fsyntax-only "$out/alone.cpp"
     done
     for header in ramway.h ramway_inline.h ramway.hpp ramway/inline_topic.h ramway/{bus,inbox,options,outbox,peer,receiver,region,result,rpc,rpc_client,rpc_server,segments,select,sender,tensor,topic}.hpp; do
         echo "#include \"$header\"" >"$out/alone.cpp"
         for standard in c++20 $([ $header = ramway.hpp ] && echo c++23); do
-            try "$header alone, $cxx $standard" "$cxx" -std=$standard "${warn[@]}" -I../include "${syntax[@]}" "$out/alone.cpp"
+            try "$header alone, $cxx $standard" "$cxx" -std=$standard "${warn[@]}" -I../include -fsyntax-only "$out/alone.cpp"
         done
     done
     for test in api rpc; do
-        try "ramway.hpp without exceptions, $test, $cxx" "$cxx" "${flags_cpp[@]}" -fno-exceptions "${syntax[@]}" cpp/$test.cpp
+        try "ramway.hpp without exceptions, $test, $cxx" "$cxx" "${flags_cpp[@]}" -fno-exceptions -fsyntax-only cpp/$test.cpp
     done
 done
 
@@ -272,7 +269,7 @@ block cpp 2 >"$out/readme-topic.cpp"
     awk '$0 == "```cpp" { on = 1; next } /^```/ { on = 0 } on' ../../docs/guides/one-to-many.md | sed 's/^void /static void /'
     printf 'void guide() { (void)control; (void)collect; (void)hand_out; }\n'
 } >"$out/guide.cpp"
-try "compile the guide's C++" "${cpp_compilers[0]}" "${flags_cpp[@]}" "${syntax[@]}" "$out/guide.cpp"
+try "compile the guide's C++" "${cpp_compilers[0]}" "${flags_cpp[@]}" -fsyntax-only "$out/guide.cpp"
 try 'compile the README in C' "${c_compilers[0]}" "${flags_c[@]}" "$out/readme.c" -o "$out/readme-c" "${link[@]}"
 try 'compile the README in C++' "${cpp_compilers[0]}" "${flags_cpp[@]}" "$out/readme.cpp" -o "$out/readme-cpp" "${link[@]}"
 try "compile the README's topic in C" "${c_compilers[0]}" "${flags_c[@]}" "$out/readme-topic.c" -o "$out/readme-topic-c" "${link[@]}"
