@@ -131,15 +131,15 @@ fn a_file_size_limit_is_no_space_and_not_a_signal() {
 #[test]
 fn locked_memory_is_locked_for_as_long_as_the_handle_lives() {
     const TEST: &str = "locked_memory_is_locked_for_as_long_as_the_handle_lives";
-    const LEN: u64 = 32 << 10;
+    let len = (32_u64 << 10).next_multiple_of(rustix::param::page_size() as u64);
     if let Some(dir) = argument_of(TEST) {
         let before = status("VmLck:");
-        let region = Region::builder().lock_memory(true).create(dir.join("a"), LEN).unwrap();
-        assert_eq!(status("VmLck:"), before + LEN);
+        let region = Region::builder().lock_memory(true).create(dir.join("a"), len).unwrap();
+        assert_eq!(status("VmLck:"), before + len);
         let other = Region::builder().lock_memory(true).read_only(true).open(dir.join("a")).unwrap();
-        assert_eq!(status("VmLck:"), before + 2 * LEN);
+        assert_eq!(status("VmLck:"), before + 2 * len);
         drop(other);
-        assert_eq!(status("VmLck:"), before + LEN);
+        assert_eq!(status("VmLck:"), before + len);
         drop(region);
         assert_eq!(status("VmLck:"), before);
         return;

@@ -28,7 +28,7 @@ fn messages_keep_order_type_and_tag() {
 fn full_too_large_and_timed_out_are_three_errors() {
     let (mut tx, mut rx) = pair();
     let most = tx.max_message_len();
-    assert_eq!(most, 4096 - 16);
+    assert_eq!(most, rustix::param::page_size() - 16, "the smallest ring has a page");
     assert_eq!(tx.try_send(0, &vec![0; most + 1]).unwrap_err().kind(), ErrorKind::TooLarge);
     tx.try_send(0, &vec![1; most]).unwrap();
     assert_eq!(tx.try_send(0, b"").unwrap_err().kind(), ErrorKind::Full);
@@ -95,9 +95,10 @@ fn unflushed_messages_appear_at_flush_at_full_and_at_close() {
     assert_eq!(rx.try_recv().unwrap_err().kind(), ErrorKind::Empty);
     tx.flush().unwrap();
     rx.try_recv().unwrap();
-    tx.reserve(4000).unwrap().commit_unflushed(4000).unwrap();
-    assert_eq!(tx.try_reserve(4000).unwrap_err().kind(), ErrorKind::Full);
-    assert_eq!(rx.try_recv().unwrap().len(), 4000);
+    let long = tx.max_message_len() - 80;
+    tx.reserve(long).unwrap().commit_unflushed(long).unwrap();
+    assert_eq!(tx.try_reserve(long).unwrap_err().kind(), ErrorKind::Full);
+    assert_eq!(rx.try_recv().unwrap().len(), long);
     tx.reserve(2).unwrap().commit_unflushed(2).unwrap();
     tx.close().unwrap();
     assert_eq!(rx.recv().unwrap().len(), 2);
@@ -232,18 +233,20 @@ fn one_native_half_serves_both_sides() {
         now
     }
 
-    let (mut tx, mut rx) = Ring::pair(4096).unwrap();
+    let capacity = rustix::param::page_size();
+    let (mut tx, mut rx) = Ring::pair(capacity as u64).unwrap();
     let (before, from) = (tx.start(), rx.start());
-    assert_eq!((before.capacity, before.align, before.endings_are_final), (4096, 16, true));
+    assert_eq!((before.capacity, before.align, before.endings_are_final), (capacity as u64, 16, true));
     assert_eq!((before.block, before.own, before.peer), (from.block, from.peer, from.own));
     assert_eq!((goes_on(&mut tx, 100), goes_on(&mut rx, 0)), (Ok(true), Ok(false)));
-    assert_eq!(goes_on(&mut tx, 4096), Err(ErrorKind::TooLarge));
+    assert_eq!(goes_on(&mut tx, capacity), Err(ErrorKind::TooLarge));
 
-    tx.send(0, &[0; 4000]).unwrap();
+    tx.send(0, &vec![0; capacity - 96]).unwrap();
     assert_eq!((goes_on(&mut tx, 100), goes_on(&mut rx, 0)), (Ok(false), Ok(true)));
 
     // The receiver reads by itself, and goes on behind the frame.
-    rx.follow(before.own.wrapping_add(4016), before.own.wrapping_add(4016));
+    let behind = before.own.wrapping_add(capacity as u64 - 80);
+    rx.follow(behind, behind);
     assert!(rx.is_empty());
     assert_eq!((rx.await_peer(WaitLimit::None).unwrap(), rx.wake()), (1, tx.wake()));
 

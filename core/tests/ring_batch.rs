@@ -26,9 +26,10 @@ fn a_batch_is_written_in_place_and_published_as_one() {
     assert_eq!(*rx.try_recv().unwrap(), [4; 8]);
 
     // An error leaves what was before it in the batch, and a batch that is forgotten sends nothing.
+    let too_long = tx.max_message_len() + 1;
     let mut batch = tx.batch();
     batch.write(5, 50, 1, |bytes| bytes.fill(5)).unwrap();
-    for len in [4081, u32::MAX as usize, usize::MAX] {
+    for len in [too_long, u32::MAX as usize, usize::MAX] {
         assert_eq!(batch.write(0, 0, len, |_| unreachable!()).unwrap_err().kind(), ErrorKind::TooLarge);
     }
     assert_eq!(batch.write(u32::MAX, 0, 1, |_| unreachable!()).unwrap_err().kind(), ErrorKind::InvalidArgument);

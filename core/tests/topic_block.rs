@@ -102,7 +102,7 @@ fn a_slow_reliable_subscriber_blocks_the_publisher() {
     while publisher.try_send_tagged(1, sent + 1, &message(sent + 1, 100)).is_ok() {
         sent += 1;
     }
-    assert_eq!(sent, 4096 / 160, "all of the log is the subscriber's");
+    assert_eq!(sent, rustix::param::page_size() as u64 / 160, "all of the log is the subscriber's");
     assert_eq!(kind(publisher.try_send(0, &[0; 100])), ErrorKind::Full);
     assert_eq!(kind(publisher.try_reserve(100)), ErrorKind::Full);
     assert_eq!(kind(publisher.send_timeout(0, &[0; 100], SHORT)), ErrorKind::TimedOut);
@@ -278,7 +278,8 @@ fn a_stopped_subscriber_is_ejected_and_told_once() {
         let first_unread = publisher.seq() + 1;
         let started = Instant::now();
         let mut blocked_for = Duration::ZERO;
-        for _ in 0..60 {
+        // More than the log holds.
+        for _ in 0..rustix::param::page_size() / 64 {
             let seq = publisher.seq() + 1;
             let before = Instant::now();
             publisher.send_tagged(1, seq, &message(seq, 100)).unwrap();
@@ -364,7 +365,7 @@ fn every_call_of_a_subscriber_tells_the_ejection_once() {
     let mut lost = 0;
     for call in 0..8 {
         let next = publisher.seq() + 1;
-        for _ in 0..60 {
+        for _ in 0..rustix::param::page_size() / 64 {
             send(&mut publisher, 100);
         }
         let told = match call {
