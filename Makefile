@@ -120,7 +120,7 @@ test-container: ## two containers with nothing in them but the static command (m
 orderings: ## the orderings on the hot paths, in arm64's machine code: C's inline headers, and the core
 	@sh scripts/orderings.sh
 
-test-musl: need-cargo ## Rust's, C's and C++'s suites for musl, and containers with nothing but the static command (ARGS="--test ring")
+test-musl: need-cargo ## Rust's suites for musl, and containers with nothing but the static command (ARGS="--test ring")
 	@sh scripts/cross.sh x86_64-unknown-linux-musl
 
 test-arm64: need-cargo ## Rust (also with larger pages), C, C++, Go for arm64, under qemu where this is another processor (SUITES="rust c", ARGS="--test ring"; SUITES=languages: Python, Java, C#)
