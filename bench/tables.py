@@ -382,7 +382,8 @@ def renewed(report: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
         **report,
         "groups": [one for part, ids in ((report, kept), (later, new)) for one in part["groups"] if one["id"] in ids],
         "rows": [one for part, ids in ((report, kept), (later, new)) for one in part["rows"] if one["group"] in ids],
-        "bars": [bars.get((bar["what"], bar["bar"]), bar) for bar in report["bars"]],
+        # Those that the earlier run did not know yet come last.
+        "bars": [bars.pop((bar["what"], bar["bar"]), bar) for bar in report["bars"]] + list(bars.values()),
     }
 
 
