@@ -19,12 +19,18 @@ fi
 run_logged reuse-tool from_pip reuse reuse || true
 PATH=$PATH:$tools/deny/bin
 status=0
-say "licences, bans and sources"
-if run_logged deny cargo deny --locked check licenses bans sources; then ok ""; else bad "failed"; show_log; status=1; fi
-say "known vulnerabilities"
-if run_logged deny-advisories cargo deny --locked check advisories; then ok ""
-elif grep -q 'failed to fetch advisory database' "$log"; then note "not checked: their database cannot be fetched"
-else bad "failed"; show_log; status=1; fi
+# A workspace has the rules of its deny.toml, or else those of the repository.
+for workspace in . bridge examples/two-machines; do
+    rules=$workspace/deny.toml
+    [ -f "$rules" ] || rules=deny.toml
+    deny() { cargo deny --locked --manifest-path "$workspace/Cargo.toml" --config "$rules" check "$@"; }
+    say "licences, bans and sources ($workspace)"
+    if run_logged deny deny licenses bans sources; then ok ""; else bad "failed"; show_log; status=1; fi
+    say "known vulnerabilities ($workspace)"
+    if run_logged deny-advisories deny advisories; then ok ""
+    elif grep -q 'failed to fetch advisory database' "$log"; then note "not checked: their database cannot be fetched"
+    else bad "failed"; show_log; status=1; fi
+done
 # Of what the npm package is built with, of the examples, and of what the benchmark compares with. Python's package depends on nothing.
 npm_audit() {
     for lock in $(git ls-files '*package-lock.json'); do
