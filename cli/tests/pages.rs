@@ -147,6 +147,7 @@ fn wrong(page: &Path, words: &[String]) -> Option<String> {
                 "git",
                 "go",
                 "java",
+                "mvn",
                 "npm",
                 "openssl",
                 "perf",

@@ -42,9 +42,9 @@ try_kotlin() {
     mkdir -p "$tmp/kotlin/src/main/kotlin"
     block docs/start/kotlin.md kotlin >"$tmp/kotlin/src/main/kotlin/Main.kt"
     maven_project docs/start/kotlin.md "$tmp/kotlin" || return 1
-    jars=$(find "$build/m2/dev/ramway" "$build/m2/org/jetbrains" -name 'ramway*.jar' -o -name "kotlin-stdlib-$(stated kotlin.version).jar" \
-        -o -name "kotlinx-coroutines-core-jvm-$(stated coroutines.version).jar" | tr '\n' ':')
-    run="timeout 60 $JAVA_HOME/bin/java --enable-native-access=ALL-UNNAMED -cp $jars$tmp/kotlin/target/classes MainKt"
+    # As the page has it.
+    mvn -q -B -f "$tmp/kotlin/pom.xml" -Dmaven.repo.local="$build/m2" dependency:build-classpath -Dmdep.outputFile=target/classpath || return 1
+    run="timeout 60 $JAVA_HOME/bin/java --enable-native-access=ALL-UNNAMED -cp $tmp/kotlin/target/classes:$(cat "$tmp/kotlin/target/classpath") MainKt"
     both 'message 3' "$run" "$run receive"
 }
 jvm() { # LANGUAGE ARTIFACT
