@@ -133,8 +133,17 @@ fn what_the_first_pages_show_is_run_elsewhere() {
                     assert!(kotlin.split_once("\n\n").unwrap().1.trim_end() == lines, "not as in Start.kt:\n{lines}")
                 }
                 "sh" => {
-                    let runs =
-                        ["cargo run", "cargo add ", "python ", "node ", "java ", "./a.out", "dotnet run", "c++ "];
+                    let runs = [
+                        "cargo run",
+                        "cargo add ",
+                        "python ",
+                        "node ",
+                        "java ",
+                        "mvn ",
+                        "./a.out",
+                        "dotnet run",
+                        "c++ ",
+                    ];
                     for line in block {
                         let known = at_home.iter().any(|(of, there)| of == "sh" && there.contains(&line));
                         assert!(known || runs.iter().any(|run| line.starts_with(run)), "{page}: who runs this? {line}");
