@@ -262,6 +262,19 @@ const (
 	spinMin = 32
 	// Polls of a receiver before it enters the general wait: more than a round trip takes.
 	firstPolls = 32
+	// Found by one poll: a receiver that has taken them backs off before it polls again. To poll at once would take the
+	// line of tail away from a sender that is writing (decision 39).
+	backOffFew = 8
+	// Found by one poll: it backs off for twice as long. Not at all where more than a quarter of the capacity was found:
+	// that receiver is behind.
+	backOffMany = 32
+	// The same in Java and Go, where nothing is as long on every processor.
+	backOffPauses = 32
+	// Polls that found fewer messages until it backs off for once, to see whether more come then; twice as many after each
+	// time.
+	backOffTrialMin = 16
+	// The most of them.
+	backOffTrialMax = 1024
 	// Polls of a side that never sleeps between two checks of the clock, the deadline and the peer: 50 µs.
 	pollsPerCheck = 2000
 	// Polls between two checks whether the wait was cancelled: 1 µs.

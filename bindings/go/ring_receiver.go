@@ -34,7 +34,8 @@ type Receiver struct {
 	tail uint64
 	// lease counts what was given out. A message is good while it has the current number; the number moves on when
 	// something is given out and when it is given back.
-	lease uint64
+	lease   uint64
+	backOff backOff
 	// one is the message that is out, frames are those of the batch.
 	one    frame
 	frames []frame
@@ -62,7 +63,7 @@ func newReceiver(a *attachment, o Options) (*Receiver, error) {
 	if r.tail, r.head, err = r.attach(a, consumer, &o); err != nil {
 		return nil, err
 	}
-	r.released = r.head
+	r.released, r.backOff = r.head, newBackOff(r.capacity)
 	if o.Guard || guardAlways {
 		switch guard, err := newGuard(a); {
 		case err == nil:
@@ -131,6 +132,9 @@ func (r *Receiver) next(ctx context.Context, blocking bool, f *frame) error {
 	if r.head != r.released {
 		return r.failf(Busy, "a message or batch of this receiver is out: release it first")
 	}
+	if r.topic != nil && blocking && r.head == r.tail {
+		r.leaveAlone()
+	}
 	for {
 		over, err := r.ready()
 		if err == nil && !over {
@@ -162,11 +166,19 @@ func (r *Receiver) next(ctx context.Context, blocking bool, f *frame) error {
 // poll is the first polls of a wait, which cost less than the general wait: an answer that comes within a microsecond is
 // found here. False: nothing came, or what came is wrong, which next finds out.
 func (r *Receiver) poll() bool {
+	r.leaveAlone()
 	tail := atomic.LoadUint64(&r.ring.tail)
 	if tail == r.tail && r.wait.firstPolls > 0 {
 		tail = r.awaitFrame(r.wait.firstPolls)
 	}
 	return tail != r.tail && r.acceptTail(tail)
+}
+
+// leaveAlone pauses before a poll of a call that waits, where [backOff] says so.
+func (r *Receiver) leaveAlone() {
+	if r.wait.firstPolls > 0 && r.backOff.isDue() {
+		r.wait.spent(r.backOff.pause())
+	}
 }
 
 // acceptTail validates a shared tail that moved, once, and takes it: it may only move forward, up to released + capacity,
@@ -176,6 +188,9 @@ func (r *Receiver) acceptTail(tail uint64) bool {
 	if moved > r.capacity-(r.tail-r.released) || moved&(uint64(r.align)-1) != 0 {
 		return false
 	}
+	// The first frame's length, which is checked only when it is received, says how many came.
+	n := atomic.LoadUint64((*uint64)(unsafe.Add(r.data, r.tail&(r.capacity-1)))) & 0xFFFFFFFF
+	r.backOff.found, r.backOff.frame = moved, frameSize(n, r.align)
 	r.tail = tail
 	return true
 }

@@ -258,7 +258,7 @@ final class Facts {
      * receiver is behind.
      */
     static final int BACK_OFF_MANY = 32;
-    /** The same in Java, where nothing is as long on every processor. */
+    /** The same in Java and Go, where nothing is as long on every processor. */
     static final int BACK_OFF_PAUSES = 32;
     /**
      * Polls that found fewer messages until it backs off for once, to see whether more come then; twice as many after each time.
