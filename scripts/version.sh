@@ -14,7 +14,7 @@ files='
 .github/ISSUE_TEMPLATE/bug.yml bridge/Cargo.toml docs/start/csharp.md docs/start/java.md docs/start/kotlin.md
 Cargo.toml agents/kotlin/pom.xml bench/Cargo.toml bench/page-tests/fixture.mjs bench/peers/Makefile bench/peers/java/*pom.xml
 bindings/csharp/README.md bindings/csharp/src/Ramway.csproj bindings/java/README.md bindings/java/pom.xml bindings/kotlin/README.md
-bindings/kotlin/pom.xml bindings/node/package.json bindings/zig/build.zig.zon capi/include/ramway.h capi/src/version.rs cli/Cargo.toml core/Cargo.toml
+bindings/kotlin/pom.xml bindings/node/package.json bindings/zig/build.zig.zon capi/include/ramway.h capi/src/version.rs capi/tests/consumer/CMakeLists.txt cli/Cargo.toml core/Cargo.toml
 examples/jvm/OrderBook.java examples/jvm/pom.xml examples/two-machines/Cargo.toml pool/README.md scripts/bench-peers.sh
 '
 # Lock files: only what has no source in them is ours.

@@ -59,7 +59,11 @@ func (e *endSource) moved() bool {
 	return atomic.LoadUint64(word) != seen || e.isShut()
 }
 
+// ready: one that is being closed is not, whatever it holds; the check that follows says so.
 func (e *endSource) ready() bool {
+	if e.isClosed() {
+		return false
+	}
 	over, err := e.side.ready()
 	return over || err != nil || e.isShut()
 }

@@ -422,6 +422,33 @@ func init() {
 	}
 }
 
+// One that polls all the time finds a source that is closed, and does not take it for one with a message.
+func TestASourceThatIsClosedIsNotReady(t *testing.T) {
+	senders, receivers := rings(t, 2, Options{})
+	for _, source := range []Source{receivers[0], senders[1].Room(8)} {
+		if room, is := source.(*Room); is {
+			fillUp(t, room.sender)
+		}
+		s := selectorOf(t, source)
+		s.SetWait(Spin)
+		ended := make(chan error)
+		go func() {
+			_, err := s.Wait(within(t))
+			ended <- err
+		}()
+		time.Sleep(3 * time.Millisecond)
+		switch source := source.(type) {
+		case *Receiver:
+			expectKind(t, source.Close(), 0)
+		case *Room:
+			expectKind(t, source.sender.Close(), 0)
+		}
+		err := <-ended
+		expectKind(t, err, Detached)
+		expectText(t, err, "source 0: ")
+	}
+}
+
 func TestASelectIsCalledOff(t *testing.T) {
 	eachSleep(t, func(t *testing.T, count int) {
 		dir := newFolder(t)
