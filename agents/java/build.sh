@@ -12,6 +12,8 @@ if [ -f "$made" ] && [ "$(cat "$made")" = "$JAVA_HOME" ] &&
     exit 0
 fi
 rm -f "$made" "$out/program.jsa"
+# One of an earlier version may be there.
+rm -f "$out"/port/ramway-*.jar
 # A directory that another run may use at the same time is worse than a slow build: nothing is shared with the port's tests.
 mvn -q -B -f "$root/bindings/java/pom.xml" -Dramway.build="$out/port" -Dmaven.test.skip=true package
 cp "$out"/port/ramway-[0-9]*[0-9].jar "$out/ramway.jar"
