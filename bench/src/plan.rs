@@ -327,6 +327,21 @@ fn python() -> Vec<GroupPlan> {
 }
 
 /// What a subscriber of an idle publisher has of its newest message, beside one in Rust. A language adds its own rows.
+/// Two processes of one language: a round trip among some mechanisms, and streams of 32 B among others. The ring between two processes of
+/// Rust is beside them, in the same rounds.
+fn between_two(id: &str, language: &str, trips: &str, streams: &str) -> Vec<GroupPlan> {
+    let one = |id_end: &str, what: &str, burst, among: &str| {
+        group(&format!("{id}-{id_end}"), &format!("{language}: {what}"), burst).among(among).floor("ring")
+    };
+    let each = of(Test::OneWay, Mode::Each, 32);
+    let batch = of(Test::OneWay, Mode::Batch, 32);
+    vec![
+        one("rtt-spin", "round trip, 32 B, both sides polling", of(Test::Rtt, Mode::Spin, 32), trips),
+        one("one-way-32-each", "one way, 32 B, every message visible at once", each, streams),
+        one("one-way-32-batch", "one way, 32 B, 32 together", batch, streams),
+    ]
+}
+
 fn newest_value(id: &str, who: &str) -> GroupPlan {
     let burst = Burst { threads: 0, ..of(Test::Latest, Mode::Each, 64) };
     group(id, &format!("{who}: the newest value, 64 B, read back to back, an idle writer"), burst)

@@ -6,7 +6,7 @@ import "testing"
 func TestBackOff(t *testing.T) {
 	const frame = 48
 	b := newBackOff(1 << 16)
-	// polls are made, each of which finds so many messages; it says how many pauses came before the last of them.
+	// polls polls count times. Each poll finds the same number of messages. The result is the number of pauses before the last poll.
 	polls := func(count, found int) (pauses uint32) {
 		for range count {
 			pauses = 0

@@ -292,7 +292,7 @@ pub struct Terms {
     pub max_in_flight: u32,
     /// Alignment of payloads.
     pub align: u32,
-    /// Capacity in bytes of the ring from the listener to its client; 0: there is none.
+    /// Capacity in bytes of the ring from the listener to its client; 0 if there is no ring that way.
     pub to_client: u64,
     /// Bytes of the ring back.
     pub from_client: u64,

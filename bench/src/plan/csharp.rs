@@ -1,26 +1,12 @@
 //! Between C# processes, and the newest value from one in Rust.
 
-use super::{GroupPlan, group, newest_value, of};
-use crate::case::{Mode, Test};
+use super::{GroupPlan, between_two, newest_value};
 
 /// Ramway.
 pub(crate) const CSHARP: &str = "ring-csharp topic-csharp latest-csharp";
 
 pub(super) fn groups() -> Vec<GroupPlan> {
-    let title = |what: &str| format!("C#: {what}");
-    // The ring between two processes of Rust beside them, in the same rounds.
-    let streams = "ring ring-csharp topic-csharp";
-    let each = of(Test::OneWay, Mode::Each, 32);
-    vec![
-        group("csharp-rtt-spin", &title("round trip, 32 B, both sides polling"), of(Test::Rtt, Mode::Spin, 32))
-            .among("ring ring-csharp")
-            .floor("ring"),
-        group("csharp-one-way-32-each", &title("one way, 32 B, every message visible at once"), each)
-            .among(streams)
-            .floor("ring"),
-        group("csharp-one-way-32-batch", &title("one way, 32 B, 32 together"), of(Test::OneWay, Mode::Batch, 32))
-            .among(streams)
-            .floor("ring"),
-        newest_value("csharp-latest-64", "C#").among("latest-csharp"),
-    ]
+    let mut groups = between_two("csharp", "C#", "ring ring-csharp", "ring ring-csharp topic-csharp");
+    groups.push(newest_value("csharp-latest-64", "C#").among("latest-csharp"));
+    groups
 }

@@ -15,8 +15,8 @@ pub(crate) struct Attempts {
     made: u32,
 }
 
-/// So many attempts are made against a race, however long they take: on a machine that is slow, or was stopped for a while, the
-/// first may last longer than all of the time.
+/// The least number of attempts before a race is given up, whatever time they take. On a slow machine, or on one that was stopped
+/// for a while, the first attempt alone may take longer than the time limit.
 const RACE_ATTEMPTS: u32 = 10;
 
 impl Attempts {
