@@ -56,11 +56,7 @@ impl Source for TopicSource {
     }
 
     fn rewind(&mut self) {
-        let mut raw = self.subscriber.raw();
-        // Only to a frame that was received: of one that is yet to be written there is no number to be found.
-        if raw.unreleased() > 0 {
-            raw.unread(None);
-        }
+        self.subscriber.raw().unread(None);
         self.read.clear();
         self.first = self.subscriber.subscriber_at().expected;
     }

@@ -142,6 +142,24 @@ fn what_is_lost_before_a_message_counts_once_however_often_it_is_received() {
     assert_eq!(subscriber.lost(), 5);
 }
 
+/// Where nothing was received since, no frame may lie there, from which the next number could be read.
+#[test]
+fn what_was_not_received_is_not_received_again_and_what_is_lost_after_it_counts() {
+    for policy in [Policy::Reliable, Policy::Lossy] {
+        let dir = Dir::new();
+        let name = dir.at("topic");
+        let mut publisher = Topic::create(&name).publisher().unwrap();
+        let mut subscriber = Topic::open(&name).policy(policy).subscriber().unwrap();
+        publisher.send(0, b"one").unwrap();
+        assert_eq!(subscriber.recv().unwrap().seq(), 1);
+        subscriber.raw().unread(None);
+        publisher.skip_seq(3).unwrap();
+        publisher.send(0, b"five").unwrap();
+        let five = subscriber.recv().unwrap();
+        assert_eq!((five.seq(), five.lost()), (5, 3), "{policy:?}");
+    }
+}
+
 /// The newest message is copied once, and a newer one is never missed for it.
 #[test]
 fn the_same_newest_message_is_not_copied_again() {

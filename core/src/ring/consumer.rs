@@ -331,6 +331,10 @@ impl<L: Reading> Consumer<L> {
 
     /// Has the frames from `head` on received again, a position from `released` to where this side is.
     pub(crate) fn go_back(&mut self, head: u64) {
+        if head == self.head {
+            // Nothing was received since. There may be no frame here yet, from which a topic could read its number.
+            return;
+        }
         self.head = head;
         L::went_back(self);
     }
