@@ -15,7 +15,7 @@ package_python() {
     pythons=$(sh bindings/python/pythons.sh --with-pip 2>/dev/null)
     if [ -z "$pythons" ]; then absent "python" "no CPython 3.11 or later was found"; return; fi
     if [ -n "${QUICK:-}" ]; then how=build; else how=dist; fi
-    step "python: wheels" pack_python $how || return
+    pack "python: wheels" pack_python $how || return
     for python in $(printf '%s\n' "$pythons" | cut -d ' ' -f 2); do
         try "python: the first program, $("$python" --version)" try_python "$python"
     done
