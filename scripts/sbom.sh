@@ -1,7 +1,8 @@
 #!/bin/sh
-# sbom.sh DIR: what each package consists of, as CycloneDX lists, into DIR: the crates, the command, the native modules and the C
-# library by cargo-cyclonedx, from the lock file; Go's module and Kotlin's library by the tools of their languages. The others depend
-# on nothing: Java, C#, Zig, and Python and npm but for their native modules.
+# sbom.sh DIR: what each package consists of, as CycloneDX lists, into DIR: the crates, with all that they ask for anywhere; the static
+# command, the native modules and the C library, with what is linked into them, by cargo-cyclonedx, from the lock file; Go's module and
+# Kotlin's library by the tools of their languages. The others depend on nothing: Java, C#, Zig, and Python and npm but for their native
+# modules.
 set -eu
 out=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
@@ -15,13 +16,18 @@ export SOURCE_DATE_EPOCH
 
 have cargo-cyclonedx || [ -x "$tools/bin/cargo-cyclonedx" ] || cargo install --quiet --locked --root "$tools" cargo-cyclonedx@0.5.9
 PATH=$PATH:$tools/bin:$tools
-# It writes a list beside each manifest.
-cargo cyclonedx --quiet --format json --spec-version 1.5 --all-features --target all --no-build-deps
-for manifest in pool core cli bench capi bindings/node bindings/python; do
-    name=$(sed -n '/^\[package\]/,/^\[/s/^name = "\(.*\)"/\1/p' $manifest/Cargo.toml)
-    # It names our own crates by the folder that they are in here.
-    sed "s|file://$PWD|file:///ramway|g" "$manifest/$name.cdx.json" >"$out/$name-$version.cdx.json"
-done
+# It writes a list beside each manifest, and names our own crates by the folder that they are in here.
+listed() { # FOLDER [NAME]
+    crate=$(sed -n '/^\[package\]/,/^\[/s/^name = "\(.*\)"/\1/p' "$1/Cargo.toml")
+    sed -e "s|file://$PWD|file:///ramway|g" -e 's|?download_url=file://[^"#]*||' "$1/$crate.cdx.json" >"$out/${2:-$crate}-$version.cdx.json"
+}
+lists() { cargo cyclonedx --quiet --format json --spec-version 1.5 --no-build-deps "$@"; }
+lists --all-features --target all
+for folder in pool core agents/client cli bench; do listed $folder; done
+# The same crates are linked for both processors and both C libraries.
+lists --target x86_64-unknown-linux-gnu
+for folder in capi bindings/node bindings/python; do listed $folder; done
+listed cli ramway-command
 git ls-files -z --others '*.cdx.json' -- ':!target' | xargs -0 -r rm -f
 
 if have go; then
