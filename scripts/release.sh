@@ -18,9 +18,9 @@ version=$(sh scripts/version.sh)
 entries() { # VERSION
     awk -v heading="## [$1]" 'index($0, heading) == 1 { inside = 1; next } /^## / { inside = 0 } inside' CHANGELOG.md
 }
+repository=$(sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml)
 # A paragraph or an entry is one line, because a release's page breaks lines where they are broken; links lead to the files of the tag.
 notes() { # VERSION
-    repository=$(sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml)
     entries "$1" | awk '
         function put() { if (held != "") print held; held = "" }
         /^```/ { put(); code = !code; print; next }
@@ -30,7 +30,7 @@ notes() { # VERSION
         /^#/ { put(); print; next }
         /^ *[-*] / || held == "" { put(); held = $0; next }
         { sub(/^ +/, ""); held = held " " $0 }
-        END { put() }' | sed -E "s,\]\(([^):#]+)\),](${repository%/}/blob/v$1/\1),g"
+        END { put() }' | sed -E "s,\]\(([^):#]+)\),]($repository/blob/v$1/\1),g"
 }
 
 check() { # TAG
@@ -82,8 +82,16 @@ draft() { # TAG DIR
     check "$1"
     have gh || fail "gh is not on the PATH: https://cli.github.com"
     (cd "$2" && sha256sum --check --quiet SHA256SUMS)
-    notes "$version" >"$target/notes.md"
-    gh release create "$1" --draft --verify-tag --title "Ramway $version" --notes-file "$target/notes.md" "$2"/*
+    {
+        printf '[Start in five minutes](%s/blob/%s/docs/start/README.md) has what to do with the files, by language.\n' "$repository" "$1"
+        printf 'What they consist of is in `*.cdx.json`. They are checked by `sha256sum --check --ignore-missing SHA256SUMS`, '
+        printf 'and where they were made by `gh attestation verify FILE --repo %s`.\n\n' "${repository#*://*/}"
+        notes "$version"
+    } >"$target/notes.md"
+    prerelease=
+    case $1 in *-*) prerelease=--prerelease ;; esac
+    # shellcheck disable=SC2086
+    gh release create "$1" $prerelease --draft --verify-tag --title "Ramway $version" --notes-file "$target/notes.md" "$2"/*
 }
 
 central() { # DIR
