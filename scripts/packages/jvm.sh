@@ -3,6 +3,7 @@
 pack_jvm() { # LANGUAGE ARTIFACT
     "$MAKE_COMMAND" --no-print-directory -C "bindings/$1" dist && mkdir -p "$packages/maven" &&
         cp -R "$target/$1/dist/." "$packages/maven" &&
+        python3 scripts/packages/central.py settle "$packages/maven" "dev.ramway:$2:$version" &&
         python3 scripts/packages/central.py check "$packages/maven" "dev.ramway:$2:$version" &&
         python3 scripts/packages/central.py bundle "$packages/maven" "dev.ramway:$2:$version" "$packages/$2-$version-maven.zip"
 }
