@@ -32,7 +32,7 @@ git ls-files -z --others '*.cdx.json' -- ':!target' | xargs -0 -r rm -f
 
 if have go; then
     have cyclonedx-gomod || [ -x "$tools/cyclonedx-gomod" ] || GOBIN=$tools GOFLAGS= go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
-    (cd bindings/go && cyclonedx-gomod mod -json -licenses -noserial -output "$out/ramway-go-$version.cdx.json")
+    (cd bindings/go && cyclonedx-gomod mod -type library -json -licenses -noserial -output "$out/ramway-go-$version.cdx.json")
 fi
 if JAVA_HOME=$(sh scripts/jdk.sh 2>/dev/null) && have mvn; then
     export JAVA_HOME
@@ -40,11 +40,27 @@ if JAVA_HOME=$(sh scripts/jdk.sh 2>/dev/null) && have mvn; then
         -DoutputFormat=json -DoutputName=bom -DincludeBomSerialNumber=false
     mv "$tools/kotlin/bom.json" "$out/ramway-kotlin-$version.cdx.json"
 fi
-python3 - "$out"/*"$version.cdx.json" <<'END'
-import json, sys
+python3 - "$version" "$out"/*"-$version.cdx.json" <<'END'
+import json, os, sys, time
 
-for path in sys.argv[1:]:
+version, paths = sys.argv[1], sys.argv[2:]
+for path in paths:
     made = json.load(open(path))
     assert made["bomFormat"] == "CycloneDX", path
-    print(f"{path}: {len(made.get('components', []))} components")
+    about = made["metadata"]
+    if path.endswith(f"/ramway-go-{version}.cdx.json"):
+        # It asks Git for the version, which a shallow clone does not know; takes the time of now; and finds one licence of the two.
+        module, was = about["component"], about["component"]["bom-ref"]
+        module["version"] = f"v{version}"
+        module["purl"] = module["bom-ref"] = f"pkg:golang/{module['name']}@v{version}?type=module"
+        module["licenses"] = [{"expression": "Apache-2.0 OR MIT"}]
+        module.pop("evidence", None)
+        about["timestamp"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(os.environ["SOURCE_DATE_EPOCH"])))
+        for edge in made["dependencies"]:
+            if edge["ref"] == was:
+                edge["ref"] = module["bom-ref"]
+        json.dump(made, open(path, "w"), indent=2)
+    component = about["component"]
+    assert component["version"].removeprefix("v") == version, f"{path}: of version {component['version']}"
+    print(f"{path}: {component['purl']}, {len(made.get('components', []))} components")
 END
