@@ -8,7 +8,7 @@ OUT ?=
 ONLY ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BENCH_PAGE := $(or $(OUT),$(TARGET)/bench-page)
-export MAKE SKIP_LINT QUICK PICTURES MACHINES
+export MAKE SKIP_LINT QUICK PICTURES MACHINES TRY_ONLY
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check facts conformance lint doc bench bench-peers loom miri tsan fuzz kills build install clean

@@ -8,6 +8,7 @@
 #   PROFILE=dev Python's and JavaScript's native modules are not optimised
 #   MACHINES    the processors to build for (default: "x86_64 aarch64")
 #   PACK_ONLY   the archives are made, and not tried
+#   TRY_ONLY    those that lie in target/packages are tried, on a machine that did not make them
 #   CI=true     a toolchain that is missing is a failure
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -47,6 +48,9 @@ step() { # NAME COMMAND...
     shift
     say "$name"
     if run_logged "packages $name" "$@"; then passed=$((passed + 1)); ok ""; else failed=$((failed + 1)); bad ""; show_log; return 1; fi
+}
+pack() { # NAME COMMAND...
+    [ -n "${TRY_ONLY:-}" ] || step "$@"
 }
 try() { # NAME COMMAND...
     [ -n "${PACK_ONLY:-}" ] || step "$@"

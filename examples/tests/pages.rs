@@ -132,6 +132,25 @@ fn what_the_first_pages_show_is_run_elsewhere() {
                 "kotlin" => {
                     assert!(kotlin.split_once("\n\n").unwrap().1.trim_end() == lines, "not as in Start.kt:\n{lines}")
                 }
+                // The whole project has the dependency of the language's page, and the compiler that the library has.
+                "xml" if block[0] == "<project>" => {
+                    let own = read("bindings/kotlin/pom.xml");
+                    let compiler = own.split_once("<kotlin.version>").unwrap().1.split_once('<').unwrap().0;
+                    assert!(
+                        lines.contains(&format!("<version>{compiler}</version>")),
+                        "{page}: another Kotlin than {compiler}"
+                    );
+                    let lines: Vec<_> = block.iter().map(|line| line.trim()).collect();
+                    let is_part = |(of, there): &(String, Vec<&str>)| {
+                        let there: Vec<_> = there.iter().map(|line| line.trim()).collect();
+                        of == "xml" && lines.windows(there.len()).any(|part| part == there)
+                    };
+                    assert!(at_home.iter().any(is_part), "{page}: another dependency than that of the language's page");
+                    assert!(
+                        read("scripts/packages/jvm.sh").contains("docs/start/kotlin.md xml"),
+                        "{page}: who builds this?"
+                    );
+                }
                 "sh" => {
                     let runs = [
                         "cargo run",

@@ -46,5 +46,5 @@ try_c() (
 )
 package_c() {
     if ! have "${CC:-cc}" || ! have pkg-config; then absent "c" "a C compiler, or pkg-config, is missing"; return; fi
-    step "c: archives" pack_c && try "c: the first programs, by pkg-config and by CMake" try_c
+    pack "c: archives" pack_c && try "c: the first programs, by pkg-config and by CMake" try_c
 }

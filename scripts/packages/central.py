@@ -1,5 +1,6 @@
-"""What Maven Central takes: `central.py check REPOSITORY GROUP:ARTIFACT:VERSION` and `central.py bundle ... ZIP`.
+"""What Maven Central takes: `central.py settle|check REPOSITORY GROUP:ARTIFACT:VERSION`, `central.py bundle ... ZIP`.
 
+`settle` writes the reference's jar anew, so that the same contents are the same bytes: Dokka's has its files' times.
 `check` fails for each thing that Central's portal would refuse a release for, but for signatures, which whoever
 publishes makes. `bundle` is the archive that the portal is given: the artifact's folder of the repository.
 """
@@ -70,6 +71,21 @@ def artifacts(place: Path) -> list[Path]:
     return sorted(file for file in place.iterdir() if file.suffix in (".jar", ".pom"))
 
 
+def settle(place: Path) -> None:
+    for jar in place.glob("*-javadoc.jar"):
+        with zipfile.ZipFile(jar) as archive:
+            entries = {name: archive.read(name) for name in archive.namelist()}
+        with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
+            # The manifest comes first: readers of a jar as a stream look for it there.
+            for name in sorted(entries, key=lambda name: (not name.startswith("META-INF/"), name)):
+                # The time of a new ZipInfo is fixed.
+                entry = zipfile.ZipInfo(name)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(entry, entries[name])
+        for kind in ("md5", "sha1"):
+            Path(f"{jar}.{kind}").write_text(hashlib.new(kind, jar.read_bytes()).hexdigest())
+
+
 def bundle(repository: Path, place: Path, out: Path) -> None:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in artifacts(place):
@@ -82,6 +98,8 @@ def bundle(repository: Path, place: Path, out: Path) -> None:
 
 
 match sys.argv[1:]:
+    case ["settle", repository, artifact]:
+        settle(folder(Path(repository), *artifact.split(":")))
     case ["check", repository, artifact]:
         coordinates = artifact.split(":")
         problems = wrong(folder(Path(repository), *coordinates), *coordinates)

@@ -22,4 +22,4 @@ try_csharp() (
         program="timeout 60 sh $root/bindings/csharp/dotnet.sh exec bin/Release/$framework/first.dll" &&
         both 'message 3' "$program" "$program receive"
 )
-package_csharp() { step "c#: NuGet package and symbols" pack_csharp && try "c#: the first program" try_csharp; }
+package_csharp() { pack "c#: NuGet package and symbols" pack_csharp && try "c#: the first program" try_csharp; }

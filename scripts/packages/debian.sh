@@ -83,5 +83,5 @@ package_debian() {
         [ -f "$packages/ramway-$version-$made_for-linux.tar.gz" ] || package_program
         [ -f "$packages/ramway-c-$version-$made_for-linux-gnu.tar.gz" ] || package_c
     done
-    step "debian: packages" pack_debian && try "debian: installed into an empty root" try_debian
+    pack "debian: packages" pack_debian && try "debian: installed into an empty root" try_debian
 }

@@ -32,5 +32,5 @@ try_go() (
 )
 package_go() {
     if ! have go; then absent "go" "go is not on the PATH"; return; fi
-    step "go: module" pack_go && try "go: the first program" try_go
+    pack "go: module" pack_go && try "go: the first program" try_go
 }

@@ -67,8 +67,12 @@ try_others() {
 package_node() {
     if ! have npm; then absent "node" "npm is not on the PATH"; return; fi
     if [ -n "${QUICK:-}" ]; then how=pack; else how=dist; fi
-    step "node: npm packages" pack_node $how && [ -z "${PACK_ONLY:-}" ] || return
-    try "node: installed from the archives" install_node "$packages"/ramway*.tgz || return
+    pack "node: npm packages" pack_node $how && [ -z "${PACK_ONLY:-}" ] || return
+    case $here in x86_64) processor=x64 ;; aarch64) processor=arm64 ;; *) processor=$here ;; esac
+    native=ramway-node-linux-$processor-gnu-$version.tgz
+    # Where another machine made them, this one's is among the others.
+    native=$(find "$packages" -name "$native")
+    try "node: installed from the archives" install_node "$packages/ramway-$version.tgz" "$native" || return
     for runtime in node bun deno; do
         if ! program=$(node bindings/node/test/runtimes.mjs $runtime); then absent "$runtime" "it is not here"; continue; fi
         if [ $runtime = deno ]; then program="$program run --allow-ffi --allow-read --allow-env --no-prompt --no-lock --quiet"; fi

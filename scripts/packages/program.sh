@@ -37,5 +37,5 @@ try_share() { # FOLDER
     ! have fish || fish --no-execute "$1/fish/vendor_completions.d/ramway.fish"
 }
 package_program() {
-    step "program: archives" pack_program && try "program: unpacked" try_program
+    pack "program: archives" pack_program && try "program: unpacked" try_program
 }

@@ -6,7 +6,7 @@ pack_python() {
 }
 try_python() { # PYTHON
     rm -rf "$tmp/python" && "$1" -m venv "$tmp/python" &&
-        "$tmp/python/bin/pip" install -q --disable-pip-version-check --only-binary ramway --find-links "$packages" "ramway==$version" &&
+        "$tmp/python/bin/pip" install -q --disable-pip-version-check --no-index --find-links "$packages" "ramway==$version" &&
         block docs/start/python.md python '# producer.py' >"$tmp/producer.py" &&
         block docs/start/python.md python '# consumer.py' >"$tmp/consumer.py" &&
         both '1 7 b.any buffer' "timeout 60 $tmp/python/bin/python -I $tmp/producer.py" "timeout 60 $tmp/python/bin/python -I $tmp/consumer.py"
@@ -15,7 +15,7 @@ package_python() {
     pythons=$(sh bindings/python/pythons.sh --with-pip 2>/dev/null)
     if [ -z "$pythons" ]; then absent "python" "no CPython 3.11 or later was found"; return; fi
     if [ -n "${QUICK:-}" ]; then how=build; else how=dist; fi
-    step "python: wheels" pack_python $how || return
+    pack "python: wheels" pack_python $how || return
     for python in $(printf '%s\n' "$pythons" | cut -d ' ' -f 2); do
         try "python: the first program, $("$python" --version)" try_python "$python"
     done

@@ -19,7 +19,7 @@ try_zig() (
         $zig build --prefix "$tmp/zig/out" && both 'message 3' "timeout 60 $tmp/zig/out/bin/first" "timeout 60 $tmp/zig/out/bin/first receive 2>&1"
 )
 package_zig() {
-    step "zig: package" pack_zig && [ -z "${PACK_ONLY:-}" ] || return
+    pack "zig: package" pack_zig && [ -z "${PACK_ONLY:-}" ] || return
     if ! run_logged "packages zig compiler" "$MAKE_COMMAND" --no-print-directory -C bindings/zig compiler; then
         absent "zig: the first program" "the compiler cannot be had from PyPI"
         return

@@ -70,8 +70,9 @@ function build(binaries) {
   for (const name of readdirSync(npmDirectory)) {
     const directory = join(npmDirectory, name);
     const platform = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8'));
-    optionalDependencies[platform.name] = platform.version;
     if (!existsSync(join(binaries, platform.main))) continue;
+    // Of those that nobody publishes (macOS) nothing is said: yarn refuses what it cannot find, also where it is optional.
+    optionalDependencies[platform.name] = platform.version;
     copyFileSync(join(binaries, platform.main), join(directory, platform.main));
     for (const file of LICENSES) copyFileSync(join(root, file), join(directory, file));
     writeFileSync(
