@@ -8,7 +8,6 @@ import asyncio
 import gc
 import queue
 import random
-import sysconfig
 import threading
 import time
 import weakref
@@ -19,10 +18,9 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 import ramway
-from support import LONG, Thread, eventually, run
+from support import FREE_THREADED, LONG, Thread, eventually, run
 
 T = TypeVar("T")
-FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 @pytest.fixture(params=["ring", "topic"])

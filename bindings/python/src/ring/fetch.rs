@@ -453,7 +453,7 @@ impl<T> Shared<'_, T> {
     }
 }
 
-// SAFETY: `wait` uses it while it has given the interpreter lock up, and its other user runs only while it has not.
+// SAFETY: used by the thread that is in `wait` alone: by turns while it has given the interpreter lock up, and while it has not.
 unsafe impl<T> Send for Shared<'_, T> {}
 
 /// A frame on its way from the core to a message.
