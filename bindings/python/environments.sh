@@ -23,16 +23,18 @@ fetch() {
 lock() { if command -v flock >/dev/null; then exec 9>"$work/lock" && flock 9; fi; }
 unlock() { if command -v flock >/dev/null; then exec 9>&-; fi; }
 
-# Sets $interpreters ("VERSION PATH" lines, oldest first), $newest, and $python for the tools.
+# Sets $interpreters ("VERSION PATH" lines, oldest first), $newest, $free_threaded (lines as those; there may be none), and $python
+# for the tools.
 find_interpreters() {
     interpreters=$(sh pythons.sh) && python=$(sh pythons.sh --with-pip) || return 1
+    free_threaded=$(sh pythons.sh --free-threaded)
     python=$(printf '%s\n' "$python" | sed -n '$s/^[^ ]* //p')
     newest=$(printf '%s\n' "$interpreters" | sed -n '$s/ .*//p')
 }
 
 # The interpreter of a version.
 interpreter() { # VERSION
-    printf '%s\n' "$interpreters" | sed -n "s/^$1 //p"
+    printf '%s\n' "$interpreters" "$free_threaded" | sed -n "s/^$1 //p"
 }
 
 # A virtual environment with what the groups of pyproject.toml list. Made anew when the interpreter or a list changed,
@@ -66,6 +68,15 @@ build_wheel() {
     # The profile is the workspace's: see Cargo.toml.
     "$tools/bin/maturin" build --quiet --locked --profile "${PROFILE:-release}" --out "$work/built" || return 1
     wheel=$(ls "$work"/built/*.whl)
+}
+
+# The same for a free-threaded interpreter. Cargo's directory is another one: what it has built for an interpreter it builds anew
+# for another one.
+build_free_threaded_wheel() { # PYTHON
+    rm -rf "$work/built-free-threaded"
+    CARGO_TARGET_DIR=$work/free-threaded "$tools/bin/maturin" build --quiet --locked --profile "${PROFILE:-release}" \
+        --interpreter "$1" --out "$work/built-free-threaded" || return 1
+    wheel=$(ls "$work"/built-free-threaded/*.whl)
 }
 
 # Puts the wheel into an environment, unless it is there.

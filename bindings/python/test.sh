@@ -1,11 +1,12 @@
 #!/bin/sh
-# What the Makefile runs: `sh test.sh build|venv|all|quick|debug|lint|torch|sdist|dist|clean`.
+# What the Makefile runs: `sh test.sh build|venv|all|quick|debug|free-threaded|lint|torch|sdist|dist|clean`.
 #
 #   CI=true    what cannot be run here (no CPython 3.11, a package that cannot be had) is a failure
 #   PYTHONS    the interpreters to use instead of those that pythons.sh finds
 #   ARGS       further arguments of pytest
 #   PROFILE    cargo's profile of the wheels
 #   TARGETS    of dist: those to build for, as rustc calls them
+#   FREE_THREADED  of dist: the free-threaded interpreters to build for, "3.14t 3.15t"; none of them need be here
 #
 # The tests run against the wheel as it is installed. Environments are used again as long as the interpreter and the
 # lists of packages in pyproject.toml are the same.
@@ -104,6 +105,19 @@ others() {
     done
 }
 
+# The whole suite on each interpreter without a lock, with a wheel of its own. Where there is none, that is said.
+free_threaded() {
+    if [ -z "$free_threaded" ]; then
+        echo '==> no free-threaded CPython 3.14 or later (python3.14t): not tried'
+        return
+    fi
+    for version in $(printf '%s\n' "$free_threaded" | sed 's/ .*//'); do
+        step "wheel of Python $version" build_free_threaded_wheel "$(interpreter "$version")" &&
+            step "environment of $version" ready "$version" test &&
+            start "Python $version" "$work/venv-$version/bin/python3" -m pytest
+    done
+}
+
 # The sdist alone, in directories and an environment of its own, as pip does it where there is no wheel. Not optimised:
 # what is looked at is that everything is in it. Cargo's directory is new too: what is unpacked has old times, which cargo
 # would take for what it has built before.
@@ -131,28 +145,40 @@ typed_readme() {
         "$tools/bin/mypy" --strict --config-file= --cache-dir "$work/mypy-readme" --scripts-are-modules "$tmp"/readme/*.py
 }
 
-# What is uploaded: the sdist, and a wheel a target, which zig's linker links against old C libraries: every Linux since glibc 2.17, and
-# those of musl 1.2. The target's own interpreter is not asked: the stable ABI is the same in all of them.
+# One wheel of a target.
+dist_wheel() { # TRIPLE COMPATIBILITY ARGUMENT...
+    triple=$1 compatibility=$2
+    shift 2
+    # It asks the first python3 of the PATH for zig.
+    PATH=$tools/bin:$PATH "$tools/bin/maturin" build --quiet --locked --profile "${PROFILE:-release}" --zig --target "$triple" \
+        --compatibility "$compatibility" --out dist "$@"
+}
+
+# What is uploaded: the sdist, and the wheels of each target, which zig's linker links against old C libraries: every Linux since
+# glibc 2.17, and those of musl 1.2. The target's own interpreter is not asked: the stable ABI is the same in all of them, and of the
+# free-threaded ones, which have none, maturin knows what a wheel has to be.
 dist() {
     fetch "$tools/bin/python3" -m pip install -q ziglang && mkdir -p dist && rm -f dist/*.whl dist/*.tar.gz &&
         "$tools/bin/maturin" sdist --out dist || return 1
     for triple in ${TARGETS:-x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl}; do
         if [ ! -d "$(rustc --print target-libdir --target "$triple")" ] && ! fetch rustup target add "$triple"; then return 1; fi
         case $triple in *-musl) compatibility=musllinux_1_2 ;; *) compatibility=manylinux_2_17 ;; esac
-        # It asks the first python3 of the PATH for zig.
-        PATH=$tools/bin:$PATH "$tools/bin/maturin" build --quiet --locked --profile "${PROFILE:-release}" --zig --target "$triple" --compatibility $compatibility --out dist || return 1
+        dist_wheel "$triple" "$compatibility" || return 1
+        for version in ${FREE_THREADED:-3.14t 3.15t}; do
+            dist_wheel "$triple" "$compatibility" --interpreter "python$version" || return 1
+        done
     done
     ls dist
 }
 
 case "${1:-all}" in
-all | build | venv | quick | debug | lint | torch | sdist | dist) ;;
+all | build | venv | quick | debug | free-threaded | lint | torch | sdist | dist) ;;
 clean)
     rm -rf "$work" dist
     exit
     ;;
 *)
-    echo 'sh test.sh [all|build|venv|quick|debug|lint|torch|sdist|dist|clean]' >&2
+    echo 'sh test.sh [all|build|venv|quick|debug|free-threaded|lint|torch|sdist|dist|clean]' >&2
     exit 2
     ;;
 esac
@@ -182,7 +208,7 @@ elif [ "${1:-all}" = dist ]; then
 elif step 'tools' need_tools && step 'wheel' build_wheel && step 'wheel into the tools' install_wheel "$tools"; then
     unlock
     case "${1:-all}" in
-    all | quick | debug | torch) step 'the ramway commands' need_commands ;;
+    all | quick | debug | free-threaded | torch) step 'the ramway commands' need_commands ;;
     esac
     case "${1:-all}" in
     build)
@@ -195,6 +221,7 @@ elif step 'tools' need_tools && step 'wheel' build_wheel && step 'wheel into the
     all)
         newest_environment && newest && debug
         others
+        free_threaded
         lint
         step 'sdist' sdist
         step 'the install line' install_line
@@ -202,6 +229,10 @@ elif step 'tools' need_tools && step 'wheel' build_wheel && step 'wheel into the
         ;;
     quick) newest_environment && newest && finish ;;
     debug) newest_environment && debug && finish ;;
+    free-threaded)
+        [ -n "$free_threaded" ] || missing 'free-threaded Python' 'there is no python3.14t or later (with venv)'
+        free_threaded && finish
+        ;;
     lint) lint ;;
     torch)
         step 'environment with PyTorch' environment "$work/venv-torch" "$python" test torch &&
@@ -212,6 +243,6 @@ elif step 'tools' need_tools && step 'wheel' build_wheel && step 'wheel into the
     esac
 fi
 case "${1:-all}" in
-all | quick | debug | torch) printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped" ;;
+all | quick | debug | free-threaded | torch) printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped" ;;
 esac
 [ "$failed" -eq 0 ]

@@ -1,4 +1,4 @@
-# Wheels and the sdist. The wheel of this machine is tried on every CPython that is here.
+# Wheels and the sdist. The wheels of this machine are tried on every CPython that is here, also on those without a lock.
 # shellcheck shell=sh disable=SC2154
 pack_python() {
     targets=$(for machine in $machines; do echo "$machine-unknown-linux-gnu $machine-unknown-linux-musl"; done)
@@ -16,6 +16,11 @@ package_python() {
     if [ -z "$pythons" ]; then absent "python" "no CPython 3.11 or later was found"; return; fi
     if [ -n "${QUICK:-}" ]; then how=build; else how=dist; fi
     pack "python: wheels" pack_python $how || return
+    # They have wheels of their own, which only `dist` makes.
+    if [ $how = dist ]; then
+        pythons="$pythons
+$(sh bindings/python/pythons.sh --free-threaded --with-pip 2>/dev/null)"
+    fi
     for python in $(printf '%s\n' "$pythons" | cut -d ' ' -f 2); do
         try "python: the first program, $("$python" --version)" try_python "$python"
     done

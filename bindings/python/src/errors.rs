@@ -27,6 +27,9 @@ pub(crate) fn error(py: Python<'_>, kind: ErrorKind, text: impl AsRef<str>) -> P
     make(py, kind, text.as_ref(), None).unwrap_or_else(|broken| broken)
 }
 
+/// What an [`os_error`] calls a descriptor's duplicate.
+pub(crate) const DUPLICATE: &str = "a duplicate of the handle's descriptor";
+
 /// The exception for a failed call of the system.
 #[cold]
 pub(crate) fn os_error(py: Python<'_>, call: &str, cause: std::io::Error) -> PyErr {
@@ -62,6 +65,19 @@ impl<T> OrRaise<T> for ramway::Result<T> {
 
 /// Runs what a destructor asks of Python. The interpreter also calls destructors while an exception is on its way to
 /// its handler: it stays.
+#[cfg(Py_GIL_DISABLED)]
+pub(crate) fn beside_any<R>(_py: Python<'_>, work: impl FnOnce() -> R) -> R {
+    // SAFETY: attached; the reference that is taken is given back, once.
+    unsafe {
+        let raised = ffi::PyErr_GetRaisedException();
+        let done = work();
+        ffi::PyErr_SetRaisedException(raised);
+        done
+    }
+}
+
+/// The same by the older calls, which the stable ABI of 3.11 has.
+#[cfg(not(Py_GIL_DISABLED))]
 pub(crate) fn beside_any<R>(_py: Python<'_>, work: impl FnOnce() -> R) -> R {
     let (mut kind, mut value, mut traceback) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: attached; the references that are fetched are given back by the restoring, once.

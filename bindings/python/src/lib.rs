@@ -21,8 +21,8 @@ use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-// What changes in the objects is ordered by the interpreter lock (`endpoint::Gil`).
-#[pymodule(gil_used = true)]
+// What changes in the objects is ordered by the interpreter lock, or, where there is none, by locks of their own (`endpoint::Gil`).
+#[pymodule(gil_used = false)]
 fn _ramway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // An event loop of Python's calls and polls in one thread.
     ramway::cooperate();

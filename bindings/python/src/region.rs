@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyMemoryView, PyTuple};
 use ramway::ring::raw::WaitLimit;
 use ramway::{ErrorKind, WaitPolicy};
 use std::ffi::c_int;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 /// Named bytes that any number of processes have mapped, with a notification that costs nothing when nobody waits.
@@ -59,6 +59,13 @@ impl Region {
         })?;
         let read_only = core.is_read_only();
         Ok(Self { shared: Shared::new(core, "region", name.shown()), read_only, policy })
+    }
+
+    /// A duplicate of what `fileno` gives, which stays when the region is closed.
+    pub(crate) fn duplicate(&self, py: Python<'_>) -> PyResult<OwnedFd> {
+        let core = self.shared.core(py)?;
+        let duplicate = core.readiness().or_raise(py)?.as_fd().try_clone_to_owned();
+        duplicate.map_err(|e| errors::os_error(py, errors::DUPLICATE, e))
     }
 
     /// Waits for a notification by `attempt`; `None` if the time was up.

@@ -5,6 +5,7 @@ import queue
 import signal
 import subprocess
 import sys
+import sysconfig
 import textwrap
 import threading
 import time
@@ -14,6 +15,9 @@ from typing import IO, Any, Self
 
 # No test depends on being fast: this is for what has gone wrong, in seconds.
 LONG = 60.0
+
+# Whether this interpreter has no lock.
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 # The interpreter at its most suspicious.
 DEBUG = ("-X", "dev", "-W", "error::ResourceWarning")

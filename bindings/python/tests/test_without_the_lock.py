@@ -8,7 +8,9 @@ from typing import Literal
 
 import pytest
 import ramway
-from support import LONG
+from support import FREE_THREADED, LONG
+
+pytestmark = pytest.mark.skipif(FREE_THREADED, reason="this interpreter has no lock to give up")
 
 SIZE = 4 << 20
 BUFFER = bytearray(SIZE)

@@ -12,7 +12,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use ramway::ErrorKind;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
 /// How a listener is made, by `Listener.bind` and by `Bus.listen`: `capacity`, and keyword arguments.
@@ -78,6 +78,12 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
+    /// A duplicate of what `fileno` gives, which stays when the listener is closed.
+    pub(crate) fn duplicate(&self, py: Python<'_>) -> PyResult<OwnedFd> {
+        let duplicate = self.shared.core(py)?.as_fd().try_clone_to_owned();
+        duplicate.map_err(|e| errors::os_error(py, errors::DUPLICATE, e))
+    }
+
     fn make(
         py: Python<'_>,
         name: &Name,

@@ -2,7 +2,7 @@
 
 use crate::args::{Policy, Seconds};
 use crate::endpoint::CoreEnd;
-use crate::errors::{OrRaise, raise};
+use crate::errors::{DUPLICATE, OrRaise, os_error, raise};
 use crate::ring::receiver::Receiver;
 use crate::ring::sender::Sender;
 use crate::waiting::awaitable::Wait;
@@ -13,12 +13,26 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use ramway::ErrorKind;
 use ramway::ring::raw::WaitLimit;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// `$field` is the operation's for its handle.
 macro_rules! endpoint_calls {
     ($class:ident, $operation:ident { $field:ident }, $(#[$fileno:meta])*) => {
         impl $class {
+            /// A duplicate of what `fileno` gives, which stays when the handle is closed.
+            pub(crate) fn duplicate(&self, py: Python<'_>) -> PyResult<OwnedFd> {
+                // Entered, so that nobody closes it meanwhile.
+                let mut core = self.enter(py)?;
+                let fd = match self.endpoint.known_descriptor() {
+                    Some(fd) => fd,
+                    None => core.raw_endpoint().readiness().or_raise(py)?.as_raw_fd(),
+                };
+                self.endpoint.descriptor.set(Some(fd));
+                // SAFETY: the end's own, and the end is in use by this call.
+                let duplicate = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned();
+                duplicate.map_err(|e| os_error(py, DUPLICATE, e))
+            }
+
             /// wait_for_peer that does not wait: `None` if there is no peer.
             pub(crate) fn peer(&self, py: Python<'_>) -> PyResult<Option<u32>> {
                 match self.enter(py)?.raw_endpoint().await_peer(WaitLimit::None) {

@@ -3,14 +3,20 @@
 //! The interpreter lock orders everything here: fields change only while it is held. A call that waits gives it up while
 //! it uses the end, which is then marked as being in use. Closing does not wait for such a call: it ends its wait, and
 //! the call releases the end when it leaves ([`Using`]).
+//!
+//! A free-threaded interpreter has no such lock. There every field has one of its own (`gil.rs`), and the mark says whose the end
+//! is ([`InUse`]): who finds it in use leaves a note (that the handle is shut, what was given back), and who leaves it looks for
+//! notes. Each of the two stores before it looks, so that one of them sees the other's.
 
 mod calls;
 mod end;
 mod gil;
+mod in_use;
 mod shared;
 
 pub(crate) use end::{CoreEnd, End, ReceiverEnd, Role, SenderEnd, either};
-pub(crate) use gil::Gil;
+pub(crate) use gil::{Flag, Gil};
+use in_use::InUse;
 pub(crate) use shared::{Shared, shared_calls};
 
 use crate::errors::{error, is};
@@ -24,9 +30,9 @@ use std::os::fd::RawFd;
 
 /// A core end, and what the objects of both roles share; their methods are in `calls.rs`.
 pub(crate) struct Endpoint<T> {
-    busy: Gil<bool>,
+    busy: InUse,
     /// Closed, as far as callers can tell; the end may still be there, for the views of its messages.
-    shut: Gil<bool>,
+    shut: Flag,
     /// `None` once it was taken. Used by the holder of `busy` alone.
     end: UnsafeCell<Option<T>>,
     /// For the texts of errors.
@@ -46,7 +52,7 @@ pub(crate) struct Endpoint<T> {
     descriptor: Gil<Option<RawFd>>,
 }
 
-// SAFETY: `end` is used only between setting and clearing `busy`, which happens under the interpreter lock.
+// SAFETY: `end` is used only between a `begin` of `busy` that said yes and its `end`, by one thread at a time.
 unsafe impl<T: Send> Sync for Endpoint<T> {}
 
 impl<T> Endpoint<T> {
@@ -57,8 +63,8 @@ impl<T> Endpoint<T> {
         end.let_signals_interrupt();
         let (polls, waker, role) = (end.raw_endpoint().polls(), end.waker(), end.role());
         let new = Self {
-            busy: Gil::new(false),
-            shut: Gil::new(false),
+            busy: InUse::default(),
+            shut: Flag::default(),
             end: UnsafeCell::new(Some(end)),
             role,
             name,
@@ -91,13 +97,27 @@ impl<T> Endpoint<T> {
     /// The end, also when it is shut, unless it was taken or another thread uses it just now.
     #[inline(always)]
     pub(crate) fn try_enter(&self) -> Option<Entered<'_, T>> {
-        if self.busy.get() {
-            return None;
+        if self.busy.begin() { self.entered() } else { None }
+    }
+
+    /// [`try_enter`](Self::try_enter) for what takes a few instructions and neither waits nor runs Python. It makes no other
+    /// thread's call `Busy`: that waits until this is over.
+    #[inline(always)]
+    pub(crate) fn try_enter_briefly(&self) -> Option<Entered<'_, T>> {
+        if self.busy.begin_briefly() { self.entered() } else { None }
+    }
+
+    /// The end for the one who has just begun to use it.
+    #[inline(always)]
+    fn entered(&self) -> Option<Entered<'_, T>> {
+        // SAFETY: it was not in use, so nobody else has a reference.
+        match unsafe { &mut *self.end.get() }.as_mut() {
+            Some(end) => Some(Entered { end, busy: &self.busy }),
+            None => {
+                self.busy.end();
+                None
+            }
         }
-        // SAFETY: not busy, so nobody else has a reference.
-        let end = unsafe { &mut *self.end.get() }.as_mut()?;
-        self.busy.set(true);
-        Some(Entered { end, busy: &self.busy })
     }
 
     #[inline(always)]
@@ -105,8 +125,9 @@ impl<T> Endpoint<T> {
         self.shut.get()
     }
 
+    /// Whether a thread is in a call of it.
     pub(crate) fn is_busy(&self) -> bool {
-        self.busy.get()
+        self.busy.is_in_call()
     }
 
     pub(crate) fn role(&self) -> &'static Role {
@@ -121,7 +142,7 @@ impl<T> Endpoint<T> {
     pub(crate) fn shut(&self, py: Python<'_>) -> bool {
         let first = !self.shut.replace(true);
         if first {
-            if self.busy.get() {
+            if self.busy.is_in_call() {
                 self.waker.with(|waker| waker.as_ref().map(Waker::wake));
             }
             self.waits.close(py);
@@ -136,12 +157,14 @@ impl<T> Endpoint<T> {
 
     /// The end itself, once; `None` while a thread uses it.
     pub(crate) fn take(&self) -> Option<T> {
-        if self.busy.get() {
+        if !self.busy.begin() {
             return None;
         }
         self.waker.set(None);
-        // SAFETY: as in `try_enter`.
-        unsafe { &mut *self.end.get() }.take()
+        // SAFETY: as in `entered`.
+        let end = unsafe { &mut *self.end.get() }.take();
+        self.busy.end();
+        end
     }
 
     pub(crate) fn has_descriptor(&self) -> bool {
@@ -192,13 +215,13 @@ impl<T> Endpoint<T> {
 /// Exclusive use of an end.
 pub(crate) struct Entered<'a, T> {
     end: &'a mut T,
-    busy: &'a Gil<bool>,
+    busy: &'a InUse,
 }
 
 impl<T> Drop for Entered<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.busy.set(false);
+        self.busy.end();
     }
 }
 
@@ -225,6 +248,11 @@ pub(crate) trait Owner {
 
     /// Nobody uses the end any more, and the handle is shut: releases the end, unless something else keeps it.
     fn left(&self);
+
+    /// Nobody uses the end any more: does what other threads found to do and left for that. Under the interpreter lock the next
+    /// call does it.
+    #[cfg(Py_GIL_DISABLED)]
+    fn catch_up(&self) {}
 }
 
 /// Exclusive use of an owner's end, after which the end goes if the handle was closed meanwhile.
@@ -234,11 +262,14 @@ pub(crate) struct Using<'a, O: Owner> {
     _leaving: Leaving<'a, O>,
 }
 
-struct Leaving<'a, O: Owner>(&'a O);
+/// What comes after a use of an owner's end.
+pub(crate) struct Leaving<'a, O: Owner>(pub(crate) &'a O);
 
 impl<O: Owner> Drop for Leaving<'_, O> {
     #[inline(always)]
     fn drop(&mut self) {
+        #[cfg(Py_GIL_DISABLED)]
+        self.0.catch_up();
         if self.0.endpoint().is_shut() {
             self.0.left();
         }
@@ -248,7 +279,19 @@ impl<O: Owner> Drop for Leaving<'_, O> {
 impl<'a, O: Owner> Using<'a, O> {
     #[inline(always)]
     pub(crate) fn of(owner: &'a O, py: Python<'_>) -> PyResult<Self> {
-        Ok(Self { entered: owner.endpoint().enter(py)?, _leaving: Leaving(owner) })
+        let using = Self { entered: owner.endpoint().enter(py)?, _leaving: Leaving(owner) };
+        // Shut since that was looked at: who shut it may not have seen that it is in use.
+        #[cfg(Py_GIL_DISABLED)]
+        if owner.endpoint().is_shut() {
+            drop(using);
+            return Err(owner.endpoint().refusal(py));
+        }
+        Ok(using)
+    }
+
+    /// [`try_enter`](Endpoint::try_enter).
+    pub(crate) fn try_of(owner: &'a O) -> Option<Self> {
+        Some(Self { entered: owner.endpoint().try_enter()?, _leaving: Leaving(owner) })
     }
 }
 

@@ -1,7 +1,7 @@
 //! `ramway.Inbox`: many producers into one consumer.
 
 use crate::args::{Name, Options, Policy, Seconds, Timeout, pass};
-use crate::endpoint::{End, Gil};
+use crate::endpoint::{End, Flag, Gil, Using};
 use crate::errors::{OrRaise, error, is};
 use crate::many::member::Member;
 use crate::many::sources::{Entry, Next, Sources, Value};
@@ -14,7 +14,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use ramway::{ErrorKind, WaitPolicy};
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 
 /// Receives from any number of producers, each with a ring of its own: a slow consumer pushes back on each producer by itself, and
@@ -41,9 +41,9 @@ pub(crate) struct Inbox {
     /// The number of the last producer.
     last: Gil<u64>,
     /// It takes no new producer.
-    closed: Gil<bool>,
+    closed: Flag,
     /// It was left behind: nothing more comes.
-    gone: Gil<bool>,
+    gone: Flag,
 }
 
 /// The options that an inbox and an outbox share. Gives the builder's arguments to `$set`.
@@ -76,7 +76,11 @@ impl Inbox {
                     return Ok(Some(pair.into_any().unbind()));
                 }
                 Next::Value(_, Value::Object(_)) => unreachable!("an inbox has producers and a door"),
-                Next::Raised(entry, cause) => return this.left(py, &entry, cause).map(Some),
+                Next::Raised(entry, cause) => {
+                    if let Some(found) = this.left(py, &entry, cause)? {
+                        return Ok(Some(found));
+                    }
+                }
                 Next::Nothing => return Ok(None),
                 Next::Nobody if this.gone.get() => return Err(this.refusal(py)),
                 Next::Nobody if stream => return Err(PyStopAsyncIteration::new_err(())),
@@ -86,6 +90,14 @@ impl Inbox {
                 }
             }
         }
+    }
+
+    /// A duplicate of what `fileno` gives.
+    pub(crate) fn duplicate(&self, py: Python<'_>) -> PyResult<OwnedFd> {
+        if self.gone.get() {
+            return Err(self.refusal(py));
+        }
+        self.sources.duplicate(py)
     }
 
     fn next_within(slf: &Bound<'_, Self>, timeout: Timeout) -> PyResult<Py<PyAny>> {
@@ -110,8 +122,10 @@ impl Inbox {
 
     /// Takes a new producer.
     fn take(&self, py: Python<'_>, bus: ramway::Bus) -> PyResult<()> {
-        let id = self.last.get() + 1;
-        self.last.set(id);
+        let id = self.last.with(|last| {
+            *last += 1;
+            *last
+        });
         let who = peer(py, id, bus.peer_uid(), bus.peer_pid())?;
         let (_, receiver, place) = bus.split_counted();
         let receiver = receiver.expect("every bus of an inbox has this direction");
@@ -119,20 +133,22 @@ impl Inbox {
         self.sources.add(py, who, Member::Receiver(Py::new(py, receiver)?), Some(place))
     }
 
-    /// Somebody has gone: who, and how.
-    fn left(&self, py: Python<'_>, entry: &Arc<Entry>, cause: PyErr) -> PyResult<Py<PyAny>> {
+    /// Somebody has gone: who, and how. `None` if another thread has told that.
+    fn left(&self, py: Python<'_>, entry: &Arc<Entry>, cause: PyErr) -> PyResult<Option<Py<PyAny>>> {
         let how = match &entry.member {
             Member::Receiver(_) if is(py, &cause, ErrorKind::Closed) => "CLOSED",
             Member::Receiver(_) if is(py, &cause, ErrorKind::PeerDead) => "DIED",
             Member::Receiver(_) if is(py, &cause, ErrorKind::Corrupt) => "CORRUPT",
             _ => return Err(cause),
         };
-        self.sources.remove(entry);
+        if !self.sources.remove(entry) {
+            return Ok(None);
+        }
         if let Member::Receiver(receiver) = &entry.member {
             receiver.get().close(py)?;
         }
         let left = py.import("ramway._many")?.getattr("Left")?.getattr(how)?;
-        Ok(PyTuple::new(py, [entry.who.clone_ref(py), left.unbind()])?.into_any().unbind())
+        Ok(Some(PyTuple::new(py, [entry.who.clone_ref(py), left.unbind()])?.into_any().unbind()))
     }
 
     /// Takes no new producer, and tells those that are there that nothing more is wanted. One whose end is in use is told by the
@@ -144,7 +160,7 @@ impl Inbox {
                 continue;
             };
             if !entry.told.get()
-                && let Some(mut core) = receiver.get().endpoint.try_enter()
+                && let Some(mut core) = Using::try_of(receiver.get())
                 && let End::Ring(receiver) = &mut *core
             {
                 receiver.raw().refuse_more();
@@ -196,8 +212,8 @@ impl Inbox {
             wait: wait.0,
             writable_views,
             last: Gil::default(),
-            closed: Gil::default(),
-            gone: Gil::default(),
+            closed: Flag::default(),
+            gone: Flag::default(),
         };
         inbox.sources.add(py, py.None(), Member::Door(Arc::new(listener)), None)?;
         Py::new(py, inbox)

@@ -4,8 +4,8 @@
 //! descriptor of each: in the event loop they are one handle, with the rules of any other (`waiting/watch.rs`).
 
 use crate::args::{Policy, Timeout};
-use crate::endpoint::{CoreEnd, Gil};
-use crate::errors::{os_error, unless};
+use crate::endpoint::{CoreEnd, Flag, Gil};
+use crate::errors::{self, os_error, unless};
 use crate::many::member::{self, Member};
 use crate::many::select::Waiter;
 use crate::ring::message::Message;
@@ -16,7 +16,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use ramway::ErrorKind;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -46,10 +46,12 @@ pub(crate) struct Entry {
     _place: Option<ramway::Place>,
     /// A duplicate of its descriptor, which is in the epoll set.
     fd: Gil<Option<OwnedFd>>,
+    /// Somebody has put it into the epoll set, or is about to.
+    registered: Flag,
     /// It has no descriptor.
-    timed: Gil<bool>,
+    timed: Flag,
     /// A producer was told that nothing more is wanted.
-    pub(crate) told: Gil<bool>,
+    pub(crate) told: Flag,
     /// When a listener was last asked.
     asked: Gil<Option<Instant>>,
 }
@@ -103,17 +105,15 @@ impl Entry {
         }
     }
 
-    /// Its readiness descriptor; `None` of what has none.
-    fn fileno(&self, py: Python<'_>) -> PyResult<Option<RawFd>> {
+    /// A duplicate of its readiness descriptor, which can be taken out of the epoll set after the end was closed; `None` of what
+    /// has none.
+    fn duplicate(&self, py: Python<'_>) -> PyResult<Option<OwnedFd>> {
         let fd = match &self.member {
-            Member::Receiver(receiver) => receiver.get().fileno(py),
-            Member::Region(region) => region.bind(py).call_method0(intern!(py, "fileno")).and_then(|fd| fd.extract()),
-            Member::Listener(listener) => {
-                listener.bind(py).call_method0(intern!(py, "fileno")).and_then(|fd| fd.extract())
-            }
+            Member::Receiver(receiver) => receiver.get().duplicate(py),
+            Member::Region(region) => region.get().duplicate(py),
+            Member::Listener(listener) => listener.get().duplicate(py),
             Member::Door(listener) => {
-                use std::os::fd::AsFd;
-                Ok(listener.as_fd().as_raw_fd())
+                listener.as_fd().try_clone_to_owned().map_err(|e| os_error(py, errors::DUPLICATE, e))
             }
             Member::Room(..) | Member::Descriptor(_) => unreachable!("nothing comes out of these"),
         };
@@ -170,17 +170,22 @@ impl Sources {
             member,
             _place: place,
             fd: Gil::default(),
-            timed: Gil::default(),
-            told: Gil::default(),
+            registered: Flag::default(),
+            timed: Flag::default(),
+            told: Flag::default(),
             asked: Gil::default(),
         });
-        if self.set.with(|set| set.is_some()) {
-            self.register(py, &entry)?;
+        // Listed first: who makes the set meanwhile registers what is listed.
+        self.list.with(|list| list.push(entry.clone()));
+        if self.set.with(|set| set.is_some())
+            && let Err(e) = self.register(py, &entry)
+        {
+            self.remove(&entry);
+            return Err(e);
         }
         if let (Some(watch), Some(waits)) = (self.waits.known(py), entry.waits()) {
             waits.tell(watch);
         }
-        self.list.with(|list| list.push(entry));
         Ok(())
     }
 
@@ -256,22 +261,42 @@ impl Sources {
             return Err(os_error(py, "epoll_create1", std::io::Error::last_os_error()));
         }
         // SAFETY: made just now.
-        self.set.set(Some(unsafe { OwnedFd::from_raw_fd(fd) }));
+        let new = unsafe { OwnedFd::from_raw_fd(fd) };
+        let (fd, second) = self.set.with(|set| match set {
+            Some(set) => (set.as_raw_fd(), Some(new)),
+            None => (set.insert(new).as_raw_fd(), None),
+        });
+        // Another thread has made one meanwhile.
+        drop(second);
         for entry in self.all() {
             self.register(py, &entry)?;
         }
         Ok(fd)
     }
 
+    /// A duplicate of what [`fd`](Self::fd) gives.
+    pub(crate) fn duplicate(&self, py: Python<'_>) -> PyResult<OwnedFd> {
+        self.fd(py)?;
+        let duplicate = self.set.with(|set| set.as_ref().expect("made by `fd`").try_clone());
+        duplicate.map_err(|e| os_error(py, errors::DUPLICATE, e))
+    }
+
     fn register(&self, py: Python<'_>, entry: &Entry) -> PyResult<()> {
-        let Some(fd) = entry.fileno(py)? else {
+        if entry.registered.replace(true) {
+            return Ok(());
+        }
+        let registered = self.register_first(py, entry);
+        if registered.is_err() {
+            entry.registered.set(false);
+        }
+        registered
+    }
+
+    fn register_first(&self, py: Python<'_>, entry: &Entry) -> PyResult<()> {
+        let Some(own) = entry.duplicate(py)? else {
             entry.timed.set(true);
             return Ok(());
         };
-        // A duplicate, so that it can be taken out again after the end was closed.
-        // SAFETY: the end's own, and the end is not closed before this returns.
-        let own = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned();
-        let own = own.map_err(|e| os_error(py, "a duplicate of a source's descriptor", e))?;
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
         let added = self.set.with(|set| {
             let set = set.as_ref().map_or(-1, AsRawFd::as_raw_fd);

@@ -41,14 +41,13 @@ calls! {
         if receiver.copies() {
             return copies(receiver, numpy, &descr, size, max, timeout);
         }
-        let (first, number) = receiver.frame(py, timeout)?;
+        let mut core = receiver.enter(py)?;
+        let (first, number) = receiver.frame(py, &mut core, timeout)?;
         if first.len != size {
-            receiver.put_back(py)?;
+            receiver.put_back(&mut core);
             return Err(other_length(first.len, &descr, size));
         }
-        // From the fetch up to here nothing of Python's ran, so that it is still the last message when it is put back.
         let filled = (|| {
-            let mut core = receiver.enter(py)?;
             // By the sender's position, which the core clamps to the ring's capacity: not more than can be there.
             let more = (core.used() as u64).saturating_sub(core.unreleased()) / core.frame_size(size);
             let room = max.min(usize::try_from(more).unwrap_or(usize::MAX).saturating_add(1));
@@ -66,18 +65,19 @@ calls! {
         let (array, room, count, position) = match filled {
             Ok(filled) => filled,
             Err(error) => {
-                receiver.put_back(py)?;
+                receiver.put_back(&mut core);
                 return Err(error);
             }
         };
         if count > 1 {
             // Given back first, so that the first message's end is where all end: one release.
             let rest = receiver.held.with(|held| held.push(position));
-            receiver.give_back(rest);
+            receiver.give_back_in(&mut core, rest);
         }
-        receiver.give_back(number);
-        // Settles what other threads gave back while the array was filled.
-        drop(receiver.enter(py));
+        receiver.give_back_in(&mut core, number);
+        // What other threads gave back while the array was filled.
+        receiver.settle(&mut core);
+        drop(core);
         if count == room { Ok(array) } else { array.get_item(PySlice::new(py, 0, count as isize, 1)) }
     }
 

@@ -4,6 +4,7 @@
 use crate::args::Timeout;
 use crate::endpoint::{CoreEnd, End, ReceiverEnd, Using};
 use crate::errors::{OrRaise, error, raise};
+use crate::ring::held::Held;
 use crate::ring::hot;
 use crate::ring::message::Message;
 use crate::ring::receiver::Receiver;
@@ -120,9 +121,12 @@ impl Receiver {
     #[inline(always)]
     pub(crate) fn message_now(slf: &Bound<'_, Self>) -> PyResult<Option<Py<Message>>> {
         let (py, this) = (slf.py(), slf.get());
-        by_kind!(this, K => match this.try_fetch::<K>(py)? {
-            Some((frame, number)) => K::message(slf, frame, number).map(Some),
-            None => Ok(None),
+        by_kind!(this, K => {
+            let fetched = this.try_fetch::<K>(py, &mut *this.enter(py)?)?;
+            match fetched {
+                Some((frame, number)) => K::message(slf, frame, number).map(Some),
+                None => Ok(None),
+            }
         }, this.try_fetch_copy(py)?.map(|copy| Self::copied(slf, copy)).transpose())
     }
 
@@ -145,21 +149,20 @@ impl Receiver {
 
     /// The next message's frame within the time, of a receiver whose messages are views; notes it as held. Gives its number.
     #[inline]
-    pub(super) fn frame(&self, py: Python<'_>, timeout: Timeout) -> PyResult<(Frame, u64)> {
+    pub(super) fn frame(&self, py: Python<'_>, core: &mut ReceiverEnd, timeout: Timeout) -> PyResult<(Frame, u64)> {
         by_kind!(self, K => {
-            let (Frame { data, len, type_id, tag, .. }, number) = self.fetch::<K>(py, timeout)?;
+            let (Frame { data, len, type_id, tag, .. }, number) = self.fetch::<K>(py, core, timeout)?;
             Ok((Frame { data, len, type_id, tag, stamp: () }, number))
         }, unreachable!("what is copied is copied to where it is wanted"))
     }
 
     #[inline]
-    fn fetch<K: Kind>(&self, py: Python<'_>, timeout: Timeout) -> PyResult<(Frame<K>, u64)> {
-        let mut core = self.enter(py)?;
-        let frame = match K::end(&mut core).raw().poll(1).or_raise(py)? {
+    fn fetch<K: Kind>(&self, py: Python<'_>, core: &mut ReceiverEnd, timeout: Timeout) -> PyResult<(Frame<K>, u64)> {
+        let frame = match K::end(core).raw().poll(1).or_raise(py)? {
             Some(frame) => frame,
-            None => self.wait::<K>(py, &mut core, timeout)?,
+            None => self.wait::<K>(py, core, timeout)?,
         };
-        Ok((frame, self.hold::<K>(&mut core)))
+        Ok((frame, self.hold::<K>(core)))
     }
 
     /// The next message of such a log if it is one, the message is there, and nothing is in the way; on `None`, call
@@ -169,6 +172,9 @@ impl Receiver {
         if self.endpoint.is_shut() {
             return None;
         }
+        // Under the interpreter lock nobody can close the handle meanwhile.
+        #[cfg(Py_GIL_DISABLED)]
+        let _leaving = crate::endpoint::Leaving(self);
         let mut core = self.endpoint.try_enter()?;
         self.settle(&mut core);
         let mut raw = K::of(&mut core)?.raw();
@@ -178,17 +184,16 @@ impl Receiver {
     }
 
     #[inline]
-    fn try_fetch<K: Kind>(&self, py: Python<'_>) -> PyResult<Option<(Frame<K>, u64)>> {
-        let mut core = self.enter(py)?;
-        let frame = match K::end(&mut core).raw().recv_more(WaitLimit::None) {
+    fn try_fetch<K: Kind>(&self, py: Python<'_>, core: &mut ReceiverEnd) -> PyResult<Option<(Frame<K>, u64)>> {
+        let frame = match K::end(core).raw().recv_more(WaitLimit::None) {
             Ok(frame) => frame,
             Err(e) if e.kind() == ErrorKind::Empty => {
-                self.nothing_there(&mut core);
+                self.nothing_there(core);
                 return Ok(None);
             }
             Err(e) => return Err(raise(py, e)),
         };
-        Ok(Some((frame, self.hold::<K>(&mut core))))
+        Ok(Some((frame, self.hold::<K>(core))))
     }
 
     /// Notes the frame that was received last as held; gives its number.
@@ -198,24 +203,25 @@ impl Receiver {
         self.held.with(|held| held.push(position))
     }
 
-    /// Has the message that was fetched last received again: nothing was made of it. It was not a copy.
-    pub(crate) fn put_back(&self, py: Python<'_>) -> PyResult<()> {
-        let mut core = self.enter(py)?;
+    /// Has the message that was fetched last, in the same use of the end, received again: nothing was made of it. It was not a
+    /// copy.
+    pub(crate) fn put_back(&self, core: &mut ReceiverEnd) {
         let before = self.held.with(|held| held.forget_last());
+        // If that was all that is held, what others have given back meanwhile is not to be received again.
+        self.settle(core);
         core.unread(before);
-        Ok(())
     }
 
     /// Whether there is no message now. Raises how the stream ended.
     pub(crate) fn is_empty(&self, py: Python<'_>) -> PyResult<bool> {
+        let mut core = self.enter(py)?;
         if self.form == Form::InRing {
-            let found = self.try_fetch::<Ring>(py)?.is_some();
+            let found = self.try_fetch::<Ring>(py, &mut core)?.is_some();
             if found {
-                self.put_back(py)?;
+                self.put_back(&mut core);
             }
             return Ok(!found);
         }
-        let mut core = self.enter(py)?;
         let end = core.raw_endpoint();
         if end.ready(0).or_raise(py)? {
             return Ok(false);
@@ -235,11 +241,52 @@ impl Receiver {
 
     /// Does the releases that had to wait for the end to be free.
     #[inline]
-    fn settle(&self, core: &mut ReceiverEnd) {
-        if let Some(position) = self.owed.get() {
-            self.owed.set(None);
-            core.release_until(position);
+    pub(super) fn settle(&self, core: &mut ReceiverEnd) {
+        if self.owes.get() {
+            self.owes.set(false);
+            if let Some(position) = self.owed.replace(None) {
+                core.release_until(position);
+            }
         }
+    }
+
+    /// Changes what is held. Where that has the ring take memory back, it gives up to where, for [`release`](Self::release).
+    #[inline(always)]
+    fn change_held(&self, change: impl FnOnce(&mut Held) -> Option<u64>) -> Option<u64> {
+        self.held.with(|held| {
+            let position = change(held)?;
+            // Noted before anybody else can find a later one, so that it never goes back.
+            #[cfg(Py_GIL_DISABLED)]
+            self.owe(position);
+            Some(position)
+        })
+    }
+
+    /// Notes up to where the ring is to take its memory back, for who uses the end next.
+    #[inline(always)]
+    fn owe(&self, position: u64) {
+        self.owed.set(Some(position));
+        self.owes.set(true);
+    }
+
+    /// Has the ring take its memory back, as [`change_held`](Self::change_held) says.
+    #[inline(always)]
+    fn release(&self, core: &mut ReceiverEnd, position: Option<u64>) {
+        match position {
+            Some(position) if !cfg!(Py_GIL_DISABLED) => {
+                // What is owed lies before it, and would be a step back afterwards.
+                self.owes.set(false);
+                core.release_until(position);
+            }
+            _ => self.settle(core),
+        }
+    }
+
+    /// [`give_back`](Self::give_back) in a use of the end.
+    #[inline]
+    pub(super) fn give_back_in(&self, core: &mut ReceiverEnd, number: u64) {
+        let position = self.change_held(|held| held.give_back(number));
+        self.release(core, position);
     }
 
     /// Before a wait, however it is waited: what was received last must not be in the sender's way.
@@ -267,18 +314,18 @@ impl Receiver {
     #[cold]
     #[inline(never)]
     fn make_room(&self, core: &mut ReceiverEnd) {
-        let mut end = None;
-        for (number, message) in self.held.with(|held| held.latest()) {
-            // SAFETY: not given back, so alive, and it stays so: nothing here gives the interpreter lock up or calls
-            // into Python.
-            if !unsafe { message.as_ref() }.move_out(core.align()) {
-                break;
+        let end = self.change_held(|held| {
+            let mut end = None;
+            for (number, message) in held.latest() {
+                // SAFETY: not given back, so alive, and it stays so: its end would have to change what is held.
+                if !unsafe { message.as_ref() }.move_out(core.align()) {
+                    break;
+                }
+                end = held.give_back(number).or(end);
             }
-            end = self.held.with(|held| held.give_back(number)).or(end);
-        }
-        if let Some(end) = end {
-            core.release_until(end);
-        }
+            end
+        });
+        self.release(core, end);
     }
 
     #[cold]
@@ -317,8 +364,12 @@ impl Receiver {
         let End::Topic(subscriber) = &mut *core else { unreachable!("a Subscriber is made of a topic's end") };
         let skipped = subscriber.skip_to_newest_after_held().or_raise(py)?;
         let position = core.position();
-        // What was left out is given back with the messages before it.
-        self.held.with(|held| held.push_given_back(position));
+        // What was left out is given back with the messages before it. If there were some, and another thread has given the last
+        // of them back meanwhile, it is now.
+        let freed = self.change_held(|held| (!held.push_given_back(position)).then_some(position));
+        if cfg!(Py_GIL_DISABLED) {
+            self.release(&mut core, freed);
+        }
         Ok(skipped)
     }
 
@@ -362,14 +413,12 @@ impl Receiver {
     /// The message or batch of this number is no longer used.
     #[inline]
     pub(crate) fn give_back(&self, number: u64) {
-        let Some(position) = self.held.with(|held| held.give_back(number)) else { return };
-        match self.endpoint.try_enter() {
-            Some(mut core) => {
-                // What is owed lies before it, and would be a step back afterwards.
-                self.owed.set(None);
-                core.release_until(position);
-            }
-            None => self.owed.set(Some(position)),
+        let Some(position) = self.change_held(|held| held.give_back(number)) else { return };
+        match self.endpoint.try_enter_briefly() {
+            Some(mut core) => self.release(&mut core, Some(position)),
+            // The thread that is in a call sees to it.
+            None if cfg!(Py_GIL_DISABLED) => {}
+            None => self.owe(position),
         }
         if self.endpoint.is_shut() {
             self.finish();
@@ -380,12 +429,12 @@ impl Receiver {
     #[cold]
     pub(super) fn finish(&self) {
         if self.held.with(|held| held.is_empty()) {
-            if let Some(mut core) = self.endpoint.try_enter() {
+            if let Some(mut core) = self.endpoint.try_enter_briefly() {
                 self.settle(&mut core);
             }
             drop(self.endpoint.take());
         } else if !self.said_closed.get()
-            && let Some(mut core) = self.endpoint.try_enter()
+            && let Some(mut core) = self.endpoint.try_enter_briefly()
         {
             // The memory stays for its views. A ring's sender is not to wait for them; a topic's publisher does, because it
             // would write over them.
@@ -404,7 +453,7 @@ impl<T> Shared<'_, T> {
     }
 }
 
-// SAFETY: `wait` uses it while it has given the interpreter lock up, and its other user runs only while it has not.
+// SAFETY: used by the thread that is in `wait` alone: by turns while it has given the interpreter lock up, and while it has not.
 unsafe impl<T> Send for Shared<'_, T> {}
 
 /// A frame on its way from the core to a message.

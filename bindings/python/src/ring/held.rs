@@ -23,7 +23,7 @@ struct Entry {
     owner: Option<NonNull<Message>>,
 }
 
-// SAFETY: the addresses are followed under the interpreter lock only.
+// SAFETY: the addresses are followed only while this is changed by nobody else, which a message's end would have to.
 unsafe impl Send for Held {}
 
 impl Held {
@@ -40,13 +40,13 @@ impl Held {
         self.first + self.messages.len() as u64
     }
 
-    /// Notes that what lies up to `position` is given back together with the messages before it.
-    pub(crate) fn push_given_back(&mut self, position: u64) {
-        if let Some(last) = self.messages.back()
-            && last.end != position
-        {
+    /// Notes that what lies up to `position` is given back together with the messages before it. False if there are none.
+    pub(crate) fn push_given_back(&mut self, position: u64) -> bool {
+        let Some(last) = self.messages.back() else { return false };
+        if last.end != position {
             self.messages.push_back(Entry { end: position, given_back: true, owner: None });
         }
+        true
     }
 
     /// Notes whose a message is.

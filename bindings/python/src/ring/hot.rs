@@ -6,7 +6,6 @@
 //! `ramway.TopicMessage` one below that, whose objects say after the message what only a topic's says. Nothing here drops a `Py`,
 //! because without an attachment that pyo3 knows of, it would put that off.
 
-use crate::endpoint::Gil;
 use crate::ring::fetch::Form;
 use crate::ring::message::{Message, Private};
 use crate::ring::receiver::Receiver;
@@ -21,38 +20,92 @@ use ramway::topic::subscriber::Stamp;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::mem::offset_of;
 use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Message objects that are kept to be used again: as many as a loop that holds a few messages.
-const SPARE_MAX: usize = 32;
+/// A type that is set when the module is made, and kept for the life of the process.
+struct Class(AtomicPtr<ffi::PyTypeObject>);
 
-/// The messages of one kind. Under the interpreter lock.
-struct Spares {
-    objects: [*mut ffi::PyObject; SPARE_MAX],
-    count: usize,
-    /// Their type; set when the module is made.
-    class: *mut ffi::PyTypeObject,
-}
+impl Class {
+    const fn unset() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
 
-// SAFETY: objects without another reference; used under the interpreter lock.
-unsafe impl Send for Spares {}
+    #[inline(always)]
+    fn get(&self) -> *mut ffi::PyTypeObject {
+        // Relaxed: the import of the module comes before all that uses it.
+        self.0.load(Ordering::Relaxed)
+    }
 
-impl Spares {
-    const NONE: Self = Self { objects: [ptr::null_mut(); SPARE_MAX], count: 0, class: ptr::null_mut() };
+    fn set(&self, class: *mut ffi::PyTypeObject) {
+        // Relaxed: as above.
+        self.0.store(class, Ordering::Relaxed);
+    }
 }
 
 /// The messages of rings, and those of topics.
-static SPARES: [Gil<Spares>; 2] = [Gil::new(Spares::NONE), Gil::new(Spares::NONE)];
+static CLASSES: [Class; 2] = [const { Class::unset() }; 2];
 const OF_RING: usize = 0;
 const OF_TOPIC: usize = 1;
 
-/// A type that is set when the module is made.
-struct Type(*mut ffi::PyTypeObject);
-
-// SAFETY: a type that is kept for the life of the process.
-unsafe impl Send for Type {}
-
 /// The type of what a loop asks for the next message.
-static MESSAGES: Gil<Type> = Gil::new(Type(ptr::null_mut()));
+static MESSAGES: Class = Class::unset();
+
+/// Message objects that are kept to be used again, as many as a loop that holds a few messages. Not on a free-threaded
+/// interpreter, where an object is of the thread that it was allocated by.
+#[cfg(not(Py_GIL_DISABLED))]
+mod spares {
+    use crate::endpoint::Gil;
+    use pyo3::ffi;
+    use std::ptr;
+
+    const MAX: usize = 32;
+
+    struct Spares {
+        objects: [*mut ffi::PyObject; MAX],
+        count: usize,
+    }
+
+    // SAFETY: objects without another reference; used under the interpreter lock.
+    unsafe impl Send for Spares {}
+
+    /// By kind of message.
+    static SPARES: [Gil<Spares>; 2] = [const { Gil::new(Spares { objects: [ptr::null_mut(); MAX], count: 0 }) }; 2];
+
+    #[inline(always)]
+    pub(super) fn take<const KIND: usize>() -> Option<*mut ffi::PyObject> {
+        SPARES[KIND].with(|spares| {
+            let last = spares.count.checked_sub(1)?;
+            spares.count = last;
+            Some(spares.objects[last])
+        })
+    }
+
+    /// False if there are enough.
+    #[inline(always)]
+    pub(super) fn keep<const KIND: usize>(object: *mut ffi::PyObject) -> bool {
+        SPARES[KIND].with(|spares| {
+            let room = spares.count < MAX;
+            if room {
+                spares.objects[spares.count] = object;
+                spares.count += 1;
+            }
+            room
+        })
+    }
+}
+
+#[cfg(Py_GIL_DISABLED)]
+mod spares {
+    use pyo3::ffi;
+
+    pub(super) fn take<const KIND: usize>() -> Option<*mut ffi::PyObject> {
+        None
+    }
+
+    pub(super) fn keep<const KIND: usize>(_object: *mut ffi::PyObject) -> bool {
+        false
+    }
+}
 
 /// Bytes from an object's begin to the value in it: as pyo3 lays out a class without a dictionary and without a base.
 const VALUE: usize = size_of::<ffi::PyObject>().next_multiple_of(align_of::<Message>());
@@ -115,7 +168,7 @@ unsafe fn owned(receiver: &Bound<'_, Receiver>, object: *mut ffi::PyObject) -> P
 
 /// What only a topic's message says.
 pub(crate) fn stamp(message: &Bound<'_, Message>) -> Option<Stamp> {
-    let class = SPARES[OF_TOPIC].with(|spares| spares.class);
+    let class = CLASSES[OF_TOPIC].get();
     // SAFETY: of this type, so with a stamp there.
     (message.get_type_ptr() == class)
         .then(|| unsafe { message.as_ptr().cast::<u8>().add(STAMP).cast::<Stamp>().read() })
@@ -144,15 +197,10 @@ unsafe fn new_raw<const KIND: usize>(
     receiver: *mut ffi::PyObject,
     write: impl FnOnce(*mut Message),
 ) -> *mut ffi::PyObject {
-    let (spare, class) = SPARES[KIND].with(|spares| {
-        let spare = spares.count.checked_sub(1).map(|last| {
-            spares.count = last;
-            spares.objects[last]
-        });
-        (spare, spares.class)
-    });
+    let (spare, class) = (spares::take::<KIND>(), CLASSES[KIND].get());
     // SAFETY: attached; an object of that type which nobody has, its header that of an untracked one, or a new one, which
-    // is tracked without a value: nothing that the collector could be run by happens until it has one.
+    // is tracked without a value: until it has one nothing happens that the collector could be run by, or that another thread's
+    // collection could stop this thread at.
     unsafe {
         let object = match spare {
             Some(spare) => ffi::PyObject_Init(spare, class),
@@ -171,22 +219,14 @@ unsafe fn new_raw<const KIND: usize>(
 }
 
 unsafe extern "C" fn dealloc<const KIND: usize>(object: *mut ffi::PyObject) {
-    // SAFETY: called with the interpreter lock, once, by the owner of the last reference.
+    // SAFETY: called attached, once, by the owner of the last reference.
     unsafe {
         ffi::PyObject_GC_UnTrack(object.cast());
         let this = message(object);
         this.give_back();
         ffi::Py_DECREF(this.receiver_ptr());
         let class = ffi::Py_TYPE(object);
-        let kept = SPARES[KIND].with(|spares| {
-            let room = spares.count < SPARE_MAX;
-            if room {
-                spares.objects[spares.count] = object;
-                spares.count += 1;
-            }
-            room
-        });
-        if !kept {
+        if !spares::keep::<KIND>(object) {
             ffi::PyObject_GC_Del(object.cast());
         }
         // An object holds its type; `PyObject_Init` takes it again.
@@ -205,7 +245,7 @@ unsafe extern "C" fn traverse(object: *mut ffi::PyObject, visit: ffi::visitproc,
 }
 
 unsafe extern "C" fn getbuffer(object: *mut ffi::PyObject, view: *mut ffi::Py_buffer, flags: c_int) -> c_int {
-    // SAFETY: called with the interpreter lock, a message, and a view to fill in.
+    // SAFETY: called attached, with a message, and a view to fill in.
     unsafe {
         let this = message(object);
         let Some((frame, readonly)) = this.export() else {
@@ -223,7 +263,7 @@ unsafe extern "C" fn getbuffer(object: *mut ffi::PyObject, view: *mut ffi::Py_bu
 }
 
 unsafe extern "C" fn releasebuffer(object: *mut ffi::PyObject, _view: *mut ffi::Py_buffer) {
-    // SAFETY: called with the interpreter lock, once for each view.
+    // SAFETY: called attached, once for each view.
     unsafe { message(object) }.unview();
 }
 
@@ -235,7 +275,7 @@ struct Messages {
 }
 
 pub(crate) fn messages(receiver: &Bound<'_, Receiver>) -> PyResult<Py<PyAny>> {
-    let class = MESSAGES.with(|messages| messages.0);
+    let class = MESSAGES.get();
     // SAFETY: attached; the type's own allocation, then its one field.
     unsafe {
         let object = ffi::PyType_GenericAlloc(class, 0);
@@ -246,7 +286,7 @@ pub(crate) fn messages(receiver: &Bound<'_, Receiver>) -> PyResult<Py<PyAny>> {
 }
 
 unsafe extern "C" fn next(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: called with the interpreter lock and an object of this type, whose receiver is set when it is made.
+    // SAFETY: called attached, with an object of this type, whose receiver is set when it is made.
     unsafe {
         let receiver = (*object.cast::<Messages>()).receiver;
         let py = Python::assume_attached();
@@ -409,10 +449,10 @@ pub(crate) fn types(py: Python<'_>) -> PyResult<[Bound<'_, PyType>; 2]> {
             slot(0, ptr::null_mut()),
         ];
         let messages = make_type(py, c"ramway._Messages", size_of::<Messages>(), &mut of_loop, ptr::null_mut(), 0)?;
-        SPARES[OF_RING].with(|spares| spares.class = class.as_type_ptr());
-        SPARES[OF_TOPIC].with(|spares| spares.class = topic_class.as_type_ptr());
+        CLASSES[OF_RING].set(class.as_type_ptr());
+        CLASSES[OF_TOPIC].set(topic_class.as_type_ptr());
         // Kept for the life of the process, as the classes are.
-        MESSAGES.set(Type(messages.into_ptr().cast()));
+        MESSAGES.set(messages.into_ptr().cast());
         Ok::<_, PyErr>([class.unbind(), topic_class.unbind()])
     })?;
     Ok(classes.each_ref().map(|class| class.bind(py).clone()))

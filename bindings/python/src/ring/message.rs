@@ -40,6 +40,14 @@ struct State {
     own: bool,
 }
 
+impl State {
+    /// It is given back; gives how it was.
+    #[inline(always)]
+    fn end(&mut self) -> Self {
+        std::mem::replace(self, Self { released: true, ..*self })
+    }
+}
+
 /// Memory for a copy of a payload, at an address as aligned as the payload's own.
 pub(crate) struct Private {
     memory: Vec<u8>,
@@ -110,37 +118,39 @@ impl Message {
     /// Counts one more view; `None` if it was given back. Gives the payload and whether views are read-only.
     #[inline(always)]
     pub(crate) fn export(&self) -> Option<(Frame, bool)> {
-        let state = self.state.get();
+        let state = self.state.with(|state| {
+            state.views += u32::from(!state.released);
+            *state
+        });
         if state.released {
             return None;
         }
-        self.state.with(|state| state.views += 1);
+        // While it has a view it is not moved.
         let frame = if state.moved { self.moved_frame() } else { self.frame };
-        Some((frame, !self.is_writable()))
+        Some((frame, !(self.receiver.get().writable_views || state.own)))
     }
 
     /// Copies the payload to private memory, so that its place in the ring can be given back by the caller; `false` if
-    /// there are views, which cannot follow, or no memory. `align` is the log's.
+    /// there are views, which cannot follow, or no memory, or it is being given back. `align` is the log's.
     pub(crate) fn move_out(&self, align: usize) -> bool {
-        if self.state.get().views != 0 {
-            return false;
-        }
-        let Frame { data, len, .. } = self.frame;
-        let Some(private) = Private::like(data, len, align) else { return false };
-        // SAFETY: not given back, as its receiver knows, so readable; and there is room for as many bytes.
-        unsafe { private.data().copy_from_nonoverlapping(data, len) };
-        self.private.set(Some(private));
-        self.state.with(|state| state.moved = true);
-        true
+        // Nobody may begin a view meanwhile.
+        self.state.with(|state| {
+            if state.views != 0 || state.released {
+                return false;
+            }
+            let Frame { data, len, .. } = self.frame;
+            let Some(private) = Private::like(data, len, align) else { return false };
+            // SAFETY: not given back, as its receiver knows, so readable; and there is room for as many bytes.
+            unsafe { private.data().copy_from_nonoverlapping(data, len) };
+            self.private.set(Some(private));
+            state.moved = true;
+            true
+        })
     }
 
-    /// The payload, unless it was given back. Stays valid while the caller keeps a view or the message.
-    pub(crate) fn frame(&self, py: Python<'_>) -> PyResult<Frame> {
-        let state = self.state.get();
-        if state.released {
-            return Err(released(py));
-        }
-        if state.moved { Ok(self.moved_frame()) } else { Ok(self.frame) }
+    /// Bytes of the payload, unless it was given back.
+    pub(crate) fn payload_len(&self, py: Python<'_>) -> PyResult<usize> {
+        if self.state.get().released { Err(released(py)) } else { Ok(self.frame.len) }
     }
 
     /// Whether views may write.
@@ -155,21 +165,23 @@ impl Message {
 
     /// One view less, with the interpreter attached.
     pub(crate) fn unview(&self) {
-        let last = self.state.with(|state| {
+        let ended = self.state.with(|state| {
             state.views -= 1;
-            state.views == 0 && state.put_off && !state.released
+            (state.views == 0 && state.put_off).then(|| state.end())
         });
-        if last {
-            self.give_back();
+        if let Some(before) = ended {
+            self.ended(before);
         }
     }
 
     /// Gives it back now, or when the last view goes.
     pub(crate) fn release_later(&self) {
-        if self.state.get().views == 0 {
-            self.give_back();
-        } else {
-            self.state.with(|state| state.put_off = true);
+        let ended = self.state.with(|state| {
+            state.put_off = true;
+            (state.views == 0).then(|| state.end())
+        });
+        if let Some(before) = ended {
+            self.ended(before);
         }
     }
 
@@ -181,7 +193,13 @@ impl Message {
 
     #[inline]
     pub(crate) fn give_back(&self) {
-        let before = self.state.with(|state| std::mem::replace(state, State { released: true, ..*state }));
+        let before = self.state.with(State::end);
+        self.ended(before);
+    }
+
+    /// What is due once it has ended; `before`: how it was until then.
+    #[inline(always)]
+    fn ended(&self, before: State) {
         if before.moved {
             self.private.set(None);
         } else if !before.released {
@@ -253,14 +271,18 @@ impl Message {
 
     /// Gives the message's place in the ring back. Raises BufferError while views of it are alive.
     pub(crate) fn release(&self) -> PyResult<()> {
-        let state = self.state.get();
-        if state.views != 0 {
-            let text =
-                format!("{} views of this message are alive (memoryview, NumPy, DLPack): drop them first", state.views);
-            return Err(PyBufferError::new_err(text));
+        let ended = self.state.with(|state| if state.views == 0 { Ok(state.end()) } else { Err(state.views) });
+        match ended {
+            Ok(before) => {
+                self.ended(before);
+                Ok(())
+            }
+            Err(views) => {
+                let text =
+                    format!("{views} views of this message are alive (memoryview, NumPy, DLPack): drop them first");
+                Err(PyBufferError::new_err(text))
+            }
         }
-        self.give_back();
-        Ok(())
     }
 
     /// A copy of the payload.
@@ -277,7 +299,7 @@ impl Message {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.frame(py)?.len)
+        self.payload_len(py)
     }
 
     /// True: also a message of length 0 is one, for `while message := rx.try_recv()`.

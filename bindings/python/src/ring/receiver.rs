@@ -1,7 +1,7 @@
 //! `ramway.Receiver`: the forms in which messages are received. How they come out of the ring is in `fetch.rs`.
 
 use crate::args::{Bytes, Seconds, Timeout, calls};
-use crate::endpoint::{End, Endpoint, Gil, Owner, ReceiverEnd};
+use crate::endpoint::{End, Endpoint, Flag, Gil, Owner, ReceiverEnd};
 use crate::errors::{self, error};
 use crate::ring::fetch::Form;
 use crate::ring::held::Held;
@@ -31,8 +31,10 @@ pub(crate) struct Receiver {
     /// Up to where the ring may take its memory back, where that could not be said at once because another thread was
     /// in a call.
     pub(super) owed: Gil<Option<u64>>,
+    /// Whether there is such a place.
+    pub(super) owes: Flag,
     /// Whether the close was announced to the sender.
-    pub(super) said_closed: Gil<bool>,
+    pub(super) said_closed: Flag,
     pub(crate) writable_views: bool,
     pub(super) form: Form,
 }
@@ -48,6 +50,16 @@ impl Owner for Receiver {
     fn left(&self) {
         self.finish();
     }
+
+    #[cfg(Py_GIL_DISABLED)]
+    #[inline(always)]
+    fn catch_up(&self) {
+        if self.owes.get()
+            && let Some(mut core) = self.endpoint.try_enter_briefly()
+        {
+            self.settle(&mut core);
+        }
+    }
 }
 
 impl Receiver {
@@ -61,7 +73,8 @@ impl Receiver {
             endpoint: Endpoint::new(core, name, policy),
             held: Gil::default(),
             owed: Gil::default(),
-            said_closed: Gil::default(),
+            owes: Flag::default(),
+            said_closed: Flag::default(),
             writable_views: writable,
             form,
         }
@@ -137,15 +150,16 @@ calls! {
         if this.copies() {
             return this.copy_as_bytes(py, timeout);
         }
-        let (frame, number) = this.frame(py, timeout)?;
+        let mut core = this.enter(py)?;
+        let (frame, number) = this.frame(py, &mut core, timeout)?;
         // SAFETY: the frame is readable until it is given back, below.
         match unsafe { copy_of(py, &frame) } {
             Ok(bytes) => {
-                this.give_back(number);
+                this.give_back_in(&mut core, number);
                 Ok(bytes)
             }
             Err(e) => {
-                this.put_back(py)?;
+                this.put_back(&mut core);
                 Err(e)
             }
         }
@@ -166,15 +180,16 @@ calls! {
         if this.copies() {
             return this.copy_into(py, &target, timeout);
         }
-        let (frame, number) = this.frame(py, timeout)?;
+        let mut core = this.enter(py)?;
+        let (frame, number) = this.frame(py, &mut core, timeout)?;
         if frame.len > target.len() {
-            this.put_back(py)?;
+            this.put_back(&mut core);
             let text = format!("a message of {} bytes does not fit into a buffer of {}", frame.len, target.len());
             return Err(error(py, ErrorKind::TooLarge, text));
         }
         // The frame is readable until it is given back, below; the buffer is writable and long enough.
         copy_bytes(py, frame.data, target.as_mut_ptr(), frame.len);
-        this.give_back(number);
+        this.give_back_in(&mut core, number);
         Ok(frame.len)
     }
 

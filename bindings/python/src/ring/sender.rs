@@ -69,11 +69,25 @@ impl Sender {
     #[inline]
     pub(crate) fn begin(&self, py: Python<'_>, type_id: u32) -> PyResult<Using<'_, Self>> {
         check_type_id(py, type_id)?;
-        let core = self.enter(py)?;
+        let mut core = self.enter(py)?;
         if self.slot.with(|slot| slot.is_some()) {
-            return Err(slot_open(py));
+            self.drop_left_behind(py, &mut core)?;
         }
         Ok(core)
+    }
+
+    /// Ends a slot whose object has gone while a thread was in a call. BusyError if there still is one.
+    #[cold]
+    fn drop_left_behind(&self, py: Python<'_>, core: &mut SenderEnd) -> PyResult<()> {
+        let Some(slot) = self.slot.with(|slot| slot.clone()) else { return Ok(()) };
+        if !slot.left_behind.get() {
+            return Err(slot_open(py));
+        }
+        // It has no views, and nobody can begin one.
+        slot.cut_off(py, self)?;
+        self.slot_done();
+        core.abort();
+        Ok(())
     }
 
     /// The end, whether a slot is open or not.
@@ -216,8 +230,8 @@ impl Sender {
         if !self.endpoint.is_shut()
             && !self.endpoint.is_busy()
             && let Some(slot) = self.slot.with(|slot| slot.clone())
+            && let Some(_using) = Using::try_of(self)
         {
-            let _using = self.enter(py)?;
             slot.cut_off(py, self)?;
             self.slot.set(None);
         }

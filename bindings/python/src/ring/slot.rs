@@ -1,5 +1,5 @@
 use crate::args::assign;
-use crate::endpoint::{Gil, Owner};
+use crate::endpoint::{Flag, Gil, Owner};
 use crate::errors::{OrRaise, error};
 use crate::ring::sender::Sender;
 use crate::tensor::dlpack::{Addresses, LARGE};
@@ -31,28 +31,45 @@ pub(crate) struct SlotState {
     /// In the sender's mapping.
     data: *mut u8,
     len: usize,
-    open: Gil<bool>,
-    /// Buffers that are exported.
-    views: Gil<u32>,
+    /// Neither committed nor aborted. Changes with `views` alone.
+    open: Flag,
+    views: Gil<Views>,
+    /// Its object went while another thread was in a call of the sender.
+    pub(crate) left_behind: Flag,
+}
+
+/// Buffers that are exported.
+#[derive(Default)]
+struct Views {
+    count: u32,
     /// What they lead into; none: the slot itself.
-    window: Gil<Option<Arc<Window>>>,
+    window: Option<Arc<Window>>,
 }
 
 // SAFETY: an address in the sender's mapping, used while the slot is open, which ends before the mapping does.
 unsafe impl Send for SlotState {}
-// SAFETY: as above; what changes is behind `Gil`.
+// SAFETY: as above; what changes is behind `Gil` and `Flag`.
 unsafe impl Sync for SlotState {}
 
 impl SlotState {
     pub(crate) fn new(data: *mut u8, len: usize) -> Self {
-        Self { data, len, open: Gil::new(true), views: Gil::new(0), window: Gil::new(None) }
+        let new = Self { data, len, open: Flag::default(), views: Gil::default(), left_behind: Flag::default() };
+        new.open.set(true);
+        new
     }
 
     /// Ends the slot for its views: those that are alive lead into private memory from now on. BufferError, and the slot
     /// stays open, where that cannot be done. The caller has entered the sender.
     pub(crate) fn cut_off(&self, py: Python<'_>, sender: &Sender) -> PyResult<()> {
-        if self.views.get() != 0 {
-            let Some(window) = self.window.with(|window| window.clone()) else {
+        let led_into = self.views.with(|views| {
+            if views.count != 0 {
+                return Some(views.window.clone());
+            }
+            self.open.set(false);
+            None
+        });
+        if let Some(window) = led_into {
+            let Some(window) = window else {
                 let text = "views of this slot are alive (memoryview, NumPy, DLPack), and its memory cannot be mapped a \
                             second time to cut them off: drop them first";
                 return Err(PyBufferError::new_err(text));
@@ -66,9 +83,10 @@ impl SlotState {
             };
             let done = if len >= LARGE { py.detach(cut) } else { cut() };
             done.or_raise(py)?;
+            // First, and with the views: a new one would lead into the ring.
+            self.views.with(|_| self.open.set(false));
             sender.window.set(None);
         }
-        self.open.set(false);
         Ok(())
     }
 }
@@ -82,21 +100,34 @@ impl Slot {
         if self.state.open.get() {
             return Ok(());
         }
-        Err(error(py, ErrorKind::Detached, "this slot was committed or aborted"))
+        Err(ended(py))
     }
 
     /// Where views of the slot lead: into a window of the sender's, or, where the memory cannot be mapped again
     /// (hugetlbfs), to the slot itself.
     fn view(&self, py: Python<'_>) -> PyResult<*mut u8> {
         self.check(py)?;
-        if self.state.views.get() == 0 {
-            self.state.window.set(self.sender.get().window(py)?);
-        }
-        self.state.views.with(|views| *views += 1);
-        Ok(self
-            .state
-            .window
-            .with(|window| window.as_ref().map_or(self.state.data, |window| window.at(self.state.data))))
+        let is_first = self.state.views.with(|views| views.count == 0);
+        let window = if is_first { Some(self.sender.get().window(py)?) } else { None };
+        let address = self.state.views.with(|views| {
+            // Another thread may have ended the slot, or begun a view.
+            if !self.state.open.get() {
+                return None;
+            }
+            if views.count == 0
+                && let Some(window) = window
+            {
+                views.window = window;
+            }
+            views.count += 1;
+            Some(views.window.as_ref().map_or(self.state.data, |window| window.at(self.state.data)))
+        });
+        address.ok_or_else(|| ended(py))
+    }
+
+    /// A view has gone.
+    fn unview(&self) {
+        self.state.views.with(|views| views.count -= 1);
     }
 
     /// Ends the slot as a message of `len` bytes with whatever type id.
@@ -104,6 +135,9 @@ impl Slot {
         self.check(py)?;
         let sender = self.sender.get();
         let mut core = sender.enter(py)?;
+        // Another thread may have ended it, and this may be another slot's turn.
+        #[cfg(Py_GIL_DISABLED)]
+        self.check(py)?;
         if len > self.state.len {
             let text = format!("commit({len}): this slot has {} bytes", self.state.len);
             return Err(error(py, ErrorKind::InvalidArgument, text));
@@ -123,11 +157,14 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         // Views hold a reference to the slot, so there are none.
-        if self.state.open.replace(false) {
+        if self.state.open.get() {
             let sender = self.sender.get();
-            sender.slot_done();
-            // A sender that is closed or in a call of another thread has no open slot of this one.
-            if let Some(mut core) = sender.endpoint.try_enter() {
+            // For the next call that needs a slot, if a thread is in one now.
+            self.state.left_behind.set(true);
+            if let Some(mut core) = sender.endpoint.try_enter_briefly()
+                && self.state.open.replace(false)
+            {
+                sender.slot_done();
                 core.abort();
             }
             if sender.endpoint.is_shut() {
@@ -135,6 +172,11 @@ impl Drop for Slot {
             }
         }
     }
+}
+
+#[cold]
+fn ended(py: Python<'_>) -> PyErr {
+    error(py, ErrorKind::Detached, "this slot was committed or aborted")
 }
 
 #[pymethods]
@@ -183,6 +225,10 @@ impl Slot {
         }
         let sender = self.sender.get();
         let mut core = sender.enter(py)?;
+        // Another thread may have ended it, and this may be another slot's turn.
+        if cfg!(Py_GIL_DISABLED) && !self.state.open.get() {
+            return Ok(());
+        }
         self.state.cut_off(py, sender)?;
         sender.slot_done();
         core.abort();
@@ -228,7 +274,7 @@ impl Slot {
         let filled =
             unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), address.cast(), this.state.len as isize, 0, flags) };
         if filled != 0 {
-            this.state.views.with(|views| *views -= 1);
+            this.unview();
             return Err(PyErr::fetch(slf.py()));
         }
         Ok(())
@@ -237,7 +283,7 @@ impl Slot {
     /// # Safety
     /// Called by the interpreter, once for each view.
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
-        self.state.views.with(|views| *views -= 1);
+        self.unview();
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -119,8 +119,16 @@ impl Deferred {
                 })
             });
         };
-        let told = self.call.with(|call| call.as_ref().map(|call| call.on_change(tell)));
-        self.tells.set(told.is_some());
+        // What the call does not take is dropped outside: that can run anything.
+        let mut tell = Some(tell);
+        let tells = self.call.with(|call| match (call, &mut tell) {
+            (Some(call), tell) => {
+                call.on_change(tell.take().expect("once"));
+                true
+            }
+            (None, _) => false,
+        });
+        self.tells.set(tells);
     }
 
     /// Whether nobody wants the reply any more.

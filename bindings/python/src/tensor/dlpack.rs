@@ -8,6 +8,7 @@ use crate::tensor::elements::Buffer;
 use pyo3::exceptions::{PyBufferError, PyMemoryError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use ramway::tensor::Dtype;
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{CStr, c_int, c_void};
@@ -402,8 +403,9 @@ impl Drop for Taken {
 }
 
 fn take<M: Managed>(capsule: &Bound<'_, PyAny>) -> PyResult<Option<NonNull<M>>> {
+    // One thread at a time: two that were given the same capsule must not both have its tensor.
     // SAFETY: attached; `IsValid` is false for what is no capsule, or one of another name.
-    unsafe {
+    with_critical_section(capsule, || unsafe {
         if ffi::PyCapsule_IsValid(capsule.as_ptr(), M::FRESH.as_ptr()) == 0 {
             return Ok(None);
         }
@@ -411,7 +413,7 @@ fn take<M: Managed>(capsule: &Bound<'_, PyAny>) -> PyResult<Option<NonNull<M>>> 
         // From here on the capsule's own destructor leaves the tensor alone.
         let renamed: c_int = ffi::PyCapsule_SetName(capsule.as_ptr(), M::USED.as_ptr());
         if renamed != 0 { Err(PyErr::fetch(capsule.py())) } else { Ok(NonNull::new(at.cast())) }
-    }
+    })
 }
 
 fn give_back<M: Managed>(at: NonNull<M>) {

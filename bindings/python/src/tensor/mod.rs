@@ -51,24 +51,30 @@ impl Tensor {
 /// `Message.tensor`.
 pub(crate) fn of(message: &Bound<'_, Message>) -> PyResult<Py<Tensor>> {
     let py = message.py();
-    let frame = message.get().frame(py)?;
-    if frame.type_id != TYPE_ID {
-        let text = format!("not a tensor: this message's type_id is {:#x}, and a tensor's {TYPE_ID:#x}", frame.type_id);
+    let len = message.get().payload_len(py)?;
+    let type_id = message.get().type_id();
+    if type_id != TYPE_ID {
+        let text = format!("not a tensor: this message's type_id is {type_id:#x}, and a tensor's {TYPE_ID:#x}");
         return Err(invalid(py, text));
     }
-    // SAFETY: not given back, so readable.
-    let payload = unsafe { std::slice::from_raw_parts(frame.data, frame.len) };
-    let tensor = parse(payload).or_raise(py)?;
-    let (dtype, shape, nbytes) = (tensor.dtype(), tensor.shape(), tensor.data().len());
-    let mut dims = vec![0; 2 * shape.len()].into_boxed_slice();
-    let mut stride = dtype.size() as isize;
-    for (i, &extent) in shape.iter().enumerate().rev() {
-        // Neither overflows: `parse` has checked the product.
-        dims[i] = extent as isize;
-        dims[shape.len() + i] = stride;
-        stride *= extent.max(1) as isize;
-    }
-    Py::new(py, Tensor { message: message.clone().unbind(), dtype, offset: frame.len - nbytes, nbytes, dims })
+    // Counted as a view, so that nobody takes the payload away or moves it while it is read.
+    let frame = message.get().view(py)?;
+    // SAFETY: readable while the view is counted.
+    let parsed = parse(unsafe { std::slice::from_raw_parts(frame.data, len) }).map(|tensor| {
+        let (dtype, shape) = (tensor.dtype(), tensor.shape());
+        let mut dims = vec![0; 2 * shape.len()].into_boxed_slice();
+        let mut stride = dtype.size() as isize;
+        for (i, &extent) in shape.iter().enumerate().rev() {
+            // Neither overflows: `parse` has checked the product.
+            dims[i] = extent as isize;
+            dims[shape.len() + i] = stride;
+            stride *= extent.max(1) as isize;
+        }
+        (dtype, dims, tensor.data().len())
+    });
+    message.get().unview();
+    let (dtype, dims, nbytes) = parsed.or_raise(py)?;
+    Py::new(py, Tensor { message: message.clone().unbind(), dtype, offset: len - nbytes, nbytes, dims })
 }
 
 /// `Sender.send_tensor`.
@@ -208,7 +214,7 @@ macro_rules! to_dlpack {
 
 to_dlpack! {
     Message,
-    |slf| (slf, 0, Dtype::U8, vec![slf.get().frame(slf.py())?.len as i64]),
+    |slf| (slf, 0, Dtype::U8, vec![slf.get().payload_len(slf.py())? as i64]),
     /// The bytes as a DLPack 1.x capsule of one dimension (of the older protocol for those who do not ask for 1.x:
     /// BufferError then, as it cannot say "read-only", unless with copy=True or on a ring with writable_views).
 }

@@ -18,7 +18,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ramway::ErrorKind;
-use std::os::fd::RawFd;
+use std::os::fd::OwnedFd;
 
 /// Seconds between two polls of a task that waits for a message and holds others: the sender may have come to wait for
 /// their room.
@@ -234,19 +234,22 @@ impl Operation {
         }
     }
 
-    /// The descriptor that becomes readable when `attempt` has something else to say than the last `None`; `None` of what
-    /// has none.
-    pub(crate) fn fd(&self, py: Python<'_>) -> PyResult<Option<RawFd>> {
-        if let Self::Outgoing { .. } = self {
-            return Ok(None);
-        }
-        let fd = self.handle().bind(py).call_method0(intern!(py, "fileno"));
+    /// A duplicate of the descriptor that becomes readable when `attempt` has something else to say than the last `None`; `None`
+    /// of what has none.
+    pub(crate) fn fd(&self, py: Python<'_>) -> PyResult<Option<OwnedFd>> {
         match self {
-            // A subscriber that may only read.
-            Self::Message { .. } | Self::Several { .. } | Self::Senders { .. } => {
-                errors::unless(py, ErrorKind::Unsupported, fd)?.map(|fd| fd.extract()).transpose()
+            Self::Outgoing { .. } => Ok(None),
+            // A subscriber that may only read has none.
+            Self::Message { receiver, .. } | Self::Several { receiver, .. } | Self::Senders { receiver } => {
+                errors::unless(py, ErrorKind::Unsupported, receiver.get().duplicate(py))
             }
-            _ => fd?.extract().map(Some),
+            Self::Room { sender, .. } | Self::Receivers { sender } | Self::Subscribers { publisher: sender, .. } => {
+                sender.get().duplicate(py).map(Some)
+            }
+            Self::Notification { region } => region.get().duplicate(py).map(Some),
+            Self::Connection { listener, .. } => listener.get().duplicate(py).map(Some),
+            Self::Merged { .. } => self.sources().expect("of many").duplicate(py).map(Some),
+            Self::Incoming { inbox, .. } => inbox.get().duplicate(py).map(Some),
         }
     }
 

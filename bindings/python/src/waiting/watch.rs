@@ -5,7 +5,7 @@
 //! its number. It stays registered from wait to wait; an event that finds nobody waiting takes it
 //! out of the loop.
 
-use crate::endpoint::Gil;
+use crate::endpoint::{Flag, Gil};
 use crate::errors::{beside_any, error};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use ramway::ErrorKind;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Results that a handle's tasks may take in a row before they yield to the loop, which costs 3 µs: 0.03 µs a message.
 const IN_A_ROW: u32 = 128;
@@ -70,12 +70,12 @@ impl Waits {
         self.in_a_row.with(|count| *count = count.saturating_add(results));
     }
 
-    /// The watch in the running loop, and whether it was made just now. `fd` gives the handle's descriptor, `None` of one that
-    /// has none: then only timers end a wait.
+    /// The watch in the running loop, and whether it was made just now. `fd` gives a duplicate of the handle's descriptor, `None`
+    /// of one that has none: then only timers end a wait.
     pub(crate) fn watch(
         &self,
         py: Python<'_>,
-        fd: impl FnOnce() -> PyResult<Option<RawFd>>,
+        fd: impl FnOnce() -> PyResult<Option<OwnedFd>>,
     ) -> PyResult<(Py<Watch>, bool)> {
         static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         self.in_a_row.set(0);
@@ -87,15 +87,18 @@ impl Waits {
             }
             Watch::retire(watch.bind(py));
         }
-        // SAFETY: the handle's own, and the handle is not closed before this returns: it is in the caller's hands.
-        let fd = fd()?.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()).transpose();
-        let fd = fd.map_err(|e| {
-            let call = "a duplicate of the handle's descriptor for the event loop";
-            crate::errors::os_error(py, call, e)
-        })?;
-        let watch = Py::new(py, Watch::new(event_loop.unbind(), fd))?;
-        drop(self.watch.replace(Some(watch.clone_ref(py))));
-        Ok((watch, true))
+        let watch = Py::new(py, Watch::new(event_loop.unbind(), fd()?))?;
+        let mut new = Some(watch.clone_ref(py));
+        // Unless a task in another thread was faster.
+        let second = self.watch.with(|known| {
+            let second = known.as_ref().is_some_and(|watch| !watch.get().is_retired());
+            if !second {
+                std::mem::swap(known, &mut new);
+            }
+            second
+        });
+        drop(new);
+        if second { Err(two_tasks(py)) } else { Ok((watch, true)) }
     }
 
     /// The watch, if there is one.
@@ -121,6 +124,8 @@ impl Waits {
             Watch::wake(other.bind(py));
         }
         if let Some(watch) = self.watch.replace(None) {
+            // Told before it is woken: a task that begins to wait looks at that afterwards.
+            watch.get().retired.set(true);
             Watch::wake(watch.bind(py));
             Watch::retire(watch.bind(py));
         }
@@ -145,20 +150,42 @@ impl Drop for Waits {
 #[pyclass(frozen, module = "ramway._ramway")]
 pub(crate) struct Watch {
     event_loop: Py<PyAny>,
-    /// `None` once it has left the loop for good, and where there is none.
-    fd: Gil<Option<OwnedFd>>,
+    readable: Gil<Readable>,
     /// Without a descriptor: timers fire it.
     is_timed: bool,
     /// It has left the loop for good.
-    retired: Gil<bool>,
-    registered: Gil<bool>,
-    state: Gil<State>,
-    /// The task's step, and the context it runs in.
-    step: Gil<Option<Step>>,
+    retired: Flag,
+    awaiting: Gil<Awaiting>,
     /// What asyncio has a future say to the task that awaits it.
-    blocking: Gil<bool>,
+    blocking: Flag,
     /// The process that the loop is of: a fork's child leaves it alone.
     process: u32,
+}
+
+#[derive(Default)]
+struct Readable {
+    /// `None` once it has left the loop for good, and where there is none.
+    fd: Option<OwnedFd>,
+    /// The loop has it, or is just given it.
+    registered: bool,
+}
+
+#[derive(Default)]
+struct Awaiting {
+    state: State,
+    /// The task's step, and the context it runs in.
+    step: Option<Step>,
+}
+
+impl Awaiting {
+    /// Ends the wait, if there is one; gives the task's step.
+    fn fire(&mut self, state: State) -> Option<Option<Step>> {
+        if !matches!(self.state, State::Waiting) {
+            return None;
+        }
+        self.state = state;
+        Some(self.step.take())
+    }
 }
 
 type Step = (Py<PyAny>, Option<Py<PyAny>>);
@@ -179,18 +206,16 @@ impl Watch {
         Self {
             event_loop,
             is_timed: fd.is_none(),
-            fd: Gil::new(fd),
-            retired: Gil::default(),
-            registered: Gil::default(),
-            state: Gil::default(),
-            step: Gil::default(),
-            blocking: Gil::default(),
+            readable: Gil::new(Readable { fd, registered: false }),
+            retired: Flag::default(),
+            awaiting: Gil::default(),
+            blocking: Flag::default(),
             process: std::process::id(),
         }
     }
 
     pub(crate) fn is_awaited(&self) -> bool {
-        self.state.with(|state| !matches!(state, State::Idle))
+        self.awaiting.with(|awaiting| !matches!(awaiting.state, State::Idle))
     }
 
     /// Whether only timers end its waits.
@@ -203,7 +228,7 @@ impl Watch {
     }
 
     fn is_waiting(&self) -> bool {
-        self.state.with(|state| matches!(state, State::Waiting))
+        self.awaiting.with(|awaiting| matches!(awaiting.state, State::Waiting))
     }
 
     /// Begins a wait.
@@ -212,17 +237,28 @@ impl Watch {
         if this.is_awaited() {
             return Err(two_tasks(py));
         }
+        let closed = || error(py, ErrorKind::Detached, "the handle was closed meanwhile");
         if this.is_timed && this.is_retired() {
-            return Err(error(py, ErrorKind::Detached, "the handle was closed meanwhile"));
+            return Err(closed());
         }
-        if !this.is_timed && !this.registered.get() {
-            let Some(fd) = this.raw_fd() else {
-                return Err(error(py, ErrorKind::Detached, "the handle was closed meanwhile"));
-            };
-            this.event_loop.bind(py).call_method1("add_reader", (fd, slf))?;
-            this.registered.set(true);
+        if !this.is_timed {
+            // Said to be registered before it is: from then on the descriptor is closed in the loop's own thread, and its number
+            // is nobody else's meanwhile.
+            let found = this.readable.with(|readable| {
+                let was = std::mem::replace(&mut readable.registered, readable.fd.is_some());
+                readable.fd.as_ref().map(|fd| (fd.as_raw_fd(), was))
+            });
+            let Some((fd, registered)) = found else { return Err(closed()) };
+            if !registered && let Err(e) = this.event_loop.bind(py).call_method1("add_reader", (fd, slf)) {
+                this.readable.with(|readable| readable.registered = false);
+                return Err(e);
+            }
         }
-        this.state.set(State::Waiting);
+        drop(this.awaiting.replace(Awaiting { state: State::Waiting, step: None }));
+        if this.is_retired() {
+            this.end();
+            return Err(closed());
+        }
         this.blocking.set(true);
         Ok(())
     }
@@ -231,7 +267,7 @@ impl Watch {
     pub(crate) fn end(&self) {
         self.blocking.set(false);
         // Dropped last: that can run anything.
-        drop((self.state.replace(State::Idle), self.step.replace(None)));
+        drop(self.awaiting.replace(Awaiting::default()));
     }
 
     /// Has the task make its attempt again in `seconds`, whatever happens; gives the timer.
@@ -240,19 +276,11 @@ impl Watch {
         Ok(event_loop.call_method1("call_later", (seconds, slf.getattr("_fire")?))?.unbind())
     }
 
-    fn raw_fd(&self) -> Option<RawFd> {
-        self.fd.with(|fd| fd.as_ref().map(AsRawFd::as_raw_fd))
-    }
-
     /// Has the waiting task make its attempt again, in the loop's next iteration. From any thread.
     pub(crate) fn wake(slf: &Bound<'_, Self>) {
-        let this = slf.get();
-        if this.is_waiting() {
-            this.state.set(State::Fired);
-            if let Some(step) = this.step.replace(None) {
-                // A loop that was closed meanwhile runs nothing any more.
-                let _ = Self::schedule(slf, "call_soon_threadsafe", step);
-            }
+        if let Some(Some(step)) = slf.get().awaiting.with(|awaiting| awaiting.fire(State::Fired)) {
+            // A loop that was closed meanwhile runs nothing any more.
+            let _ = Self::schedule(slf, "call_soon_threadsafe", step);
         }
     }
 
@@ -263,16 +291,17 @@ impl Watch {
         Ok(())
     }
 
-    /// Runs the waiting task's next step. Only for the loop to call: no task runs then, so the step may run at once
-    /// rather than in the next iteration, in which the loop would find the descriptor readable once more.
-    fn fire(slf: &Bound<'_, Self>) -> PyResult<()> {
+    /// Runs the waiting task's next step; false if none waits. Only for the loop to call: no task runs then, so the step may run
+    /// at once rather than in the next iteration, in which the loop would find the descriptor readable once more.
+    fn fire(slf: &Bound<'_, Self>) -> PyResult<bool> {
         let (py, this) = (slf.py(), slf.get());
-        this.state.set(State::Fired);
-        match this.step.replace(None) {
-            Some((step, Some(context))) => context.bind(py).call_method1(intern!(py, "run"), (step, slf)).map(drop),
-            Some((step, None)) => step.bind(py).call1((slf,)).map(drop),
-            None => Ok(()),
+        let Some(step) = this.awaiting.with(|awaiting| awaiting.fire(State::Fired)) else { return Ok(false) };
+        match step {
+            Some((step, Some(context))) => drop(context.bind(py).call_method1(intern!(py, "run"), (step, slf))?),
+            Some((step, None)) => drop(step.bind(py).call1((slf,))?),
+            None => {}
         }
+        Ok(true)
     }
 
     /// Leaves the loop for good. From any thread.
@@ -280,26 +309,39 @@ impl Watch {
         static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let (py, this) = (slf.py(), slf.get());
         this.retired.set(true);
-        if !this.registered.get() || this.process != std::process::id() {
-            drop(this.fd.replace(None));
+        let foreign = this.process != std::process::id();
+        let gone = this.readable.with(|readable| {
+            let goes = foreign || !readable.registered;
+            goes.then(|| readable.fd.take())
+        });
+        if let Some(fd) = gone {
+            drop(fd);
             return;
         }
         let running = RUNNING.import(py, "asyncio", "_get_running_loop").and_then(|running| running.call0());
         if running.is_ok_and(|running| running.is(&this.event_loop)) {
             this.unregister(py);
-            drop(this.fd.replace(None));
+            this.close_fd();
         } else {
             // Where it fails the loop is closed, and has forgotten the descriptor.
             let later = slf.getattr(intern!(py, "_retire"));
             let asked = later.and_then(|later| this.event_loop.bind(py).call_method1("call_soon_threadsafe", (later,)));
             if asked.is_err() {
-                drop(this.fd.replace(None));
+                this.close_fd();
             }
         }
     }
 
+    fn close_fd(&self) {
+        drop(self.readable.with(|readable| readable.fd.take()));
+    }
+
     fn unregister(&self, py: Python<'_>) {
-        if let Some(fd) = self.raw_fd().filter(|_| self.registered.replace(false)) {
+        let found = self.readable.with(|readable| {
+            let was = std::mem::replace(&mut readable.registered, false);
+            readable.fd.as_ref().filter(|_| was).map(AsRawFd::as_raw_fd)
+        });
+        if let Some(fd) = found {
             // It fails for a loop that is closed.
             let _ = self.event_loop.bind(py).call_method1(intern!(py, "remove_reader"), (fd,));
         }
@@ -311,21 +353,20 @@ impl Watch {
 impl Watch {
     /// The descriptor is readable.
     fn __call__(slf: &Bound<'_, Self>) -> PyResult<()> {
-        if slf.get().is_waiting() {
-            return Self::fire(slf);
+        if !Self::fire(slf)? {
+            slf.get().unregister(slf.py());
         }
-        slf.get().unregister(slf.py());
         Ok(())
     }
 
     /// It is time for an attempt, readable or not.
     fn _fire(slf: &Bound<'_, Self>) -> PyResult<()> {
-        if slf.get().is_waiting() { Self::fire(slf) } else { Ok(()) }
+        Self::fire(slf).map(drop)
     }
 
     fn _retire(&self, py: Python<'_>) {
         self.unregister(py);
-        drop(self.fd.replace(None));
+        self.close_fd();
     }
 
     #[getter(_asyncio_future_blocking)]
@@ -344,38 +385,43 @@ impl Watch {
 
     #[pyo3(signature = (step, /, *, context = None))]
     fn add_done_callback(slf: &Bound<'_, Self>, step: Py<PyAny>, context: Option<Py<PyAny>>) -> PyResult<()> {
-        if slf.get().is_waiting() {
-            drop(slf.get().step.replace(Some((step, context))));
-            Ok(())
-        } else {
-            Self::schedule(slf, "call_soon", (step, context))
+        let mut new = Some((step, context));
+        let waits = slf.get().awaiting.with(|awaiting| {
+            let waits = matches!(awaiting.state, State::Waiting);
+            if waits {
+                std::mem::swap(&mut awaiting.step, &mut new);
+            }
+            waits
+        });
+        match new {
+            Some(step) if !waits => Self::schedule(slf, "call_soon", step),
+            // The one before it.
+            _ => Ok(()),
         }
     }
 
     fn remove_done_callback(&self, py: Python<'_>, step: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let Some((known, context)) = self.step.replace(None) else { return Ok(0) };
-        let same = known.bind(py).eq(step);
-        if !matches!(same, Ok(true)) {
-            drop(self.step.replace(Some((known, context))));
+        let known = self.awaiting.with(|awaiting| awaiting.step.as_ref().map(|(step, _)| step.clone_ref(py)));
+        let Some(known) = known else { return Ok(0) };
+        if !known.bind(py).eq(step)? {
+            return Ok(0);
         }
-        Ok(same?.into())
+        let removed = self.awaiting.with(|awaiting| awaiting.step.take_if(|(step, _)| step.is(&known)));
+        Ok(removed.is_some().into())
     }
 
     #[pyo3(signature = (msg = None))]
     fn cancel(slf: &Bound<'_, Self>, msg: Option<Py<PyAny>>) -> PyResult<bool> {
-        let this = slf.get();
-        if !this.is_waiting() {
-            return Ok(false);
-        }
-        drop(this.state.replace(State::Cancelled(msg)));
-        if let Some(step) = this.step.replace(None) {
-            Self::schedule(slf, "call_soon", step)?;
+        match slf.get().awaiting.with(|awaiting| awaiting.fire(State::Cancelled(msg))) {
+            None => return Ok(false),
+            Some(None) => {}
+            Some(Some(step)) => Self::schedule(slf, "call_soon", step)?,
         }
         Ok(true)
     }
 
     fn cancelled(&self) -> bool {
-        self.state.with(|state| matches!(state, State::Cancelled(_)))
+        self.awaiting.with(|awaiting| matches!(awaiting.state, State::Cancelled(_)))
     }
 
     fn done(&self) -> bool {
@@ -384,7 +430,7 @@ impl Watch {
 
     fn result(&self, py: Python<'_>) -> PyResult<()> {
         static CANCELLED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        let reason = self.state.with(|state| match state {
+        let reason = self.awaiting.with(|awaiting| match &awaiting.state {
             State::Cancelled(reason) => Some(reason.as_ref().map(|reason| reason.clone_ref(py))),
             _ => None,
         });
@@ -402,13 +448,14 @@ impl Watch {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.event_loop)?;
-        self.state.with(|state| match state {
-            State::Cancelled(reason) => visit.call(&*reason),
-            _ => Ok(()),
-        })?;
-        self.step.with(|step| match step {
-            Some((step, context)) => visit.call(&*step).and_then(|()| visit.call(&*context)),
-            None => Ok(()),
+        self.awaiting.with(|Awaiting { state, step }| {
+            if let State::Cancelled(reason) = state {
+                visit.call(&*reason)?;
+            }
+            match step {
+                Some((step, context)) => visit.call(&*step).and_then(|()| visit.call(&*context)),
+                None => Ok(()),
+            }
         })
     }
 
