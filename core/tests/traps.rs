@@ -207,6 +207,30 @@ fn a_sleep_is_told_from_a_busy_processor() {
 }
 
 #[test]
+fn a_wake_up_that_is_missed_is_seen() {
+    let dir = Dir::new();
+    let (one, other) = (dir.at("there"), dir.at("back"));
+    let mut tx = Ring::create(&one).capacity(4096).wait_policy(WaitPolicy::Block).sender().unwrap();
+    let mut rx = Ring::create(&other).capacity(4096).wait_policy(WaitPolicy::Block).receiver().unwrap();
+    let mut peer = Peer::start(&["echo", &one, &other, "yes"]);
+    let mut both = Asleep::of(&[asleep::thread(), peer.hear()]);
+    let word = map_wait_word(&one);
+    // Again where a busy processor takes a part of the round.
+    let seen = (0..50).any(|i| {
+        both.take();
+        until_asleep(word);
+        // So that the sender does not wake it.
+        word.store(0, Ordering::SeqCst);
+        tx.send_tagged(0, i, b"ping").unwrap();
+        assert_eq!(rx.recv_timeout(LONG).unwrap().tag(), i);
+        both.take() >= Duration::from_millis(95)
+    });
+    assert!(seen, "both slept for less than 95 ms each time");
+    drop(tx);
+    peer.finish();
+}
+
+#[test]
 fn no_wake_up_is_missed_in_100_000_blocking_round_trips() {
     round_trips(100_000, true, true);
 }
