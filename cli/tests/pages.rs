@@ -1,6 +1,10 @@
 //! What the pages of the site tell a reader to type is there: the subcommands and options of `ramway`, make's targets, cargo's
 //! packages and programs, scripts. What the lines do is the concern of the tests that run the programs.
 
+#[path = "../../core/src/runner.rs"]
+#[allow(dead_code, reason = "these tests do not run themselves")]
+mod runner;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -89,7 +93,7 @@ fn wrong(page: &Path, words: &[String]) -> Option<String> {
         "ramway" if words[1] == "bench" => None,
         // Read up to the end, but not done.
         "ramway" => {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_ramway"));
+            let mut command = runner::program(env!("CARGO_BIN_EXE_ramway"));
             let done = command.args(&words[1..]).arg("--help").stdin(Stdio::null()).output().expect("ramway runs");
             (!done.status.success()).then(|| String::from_utf8_lossy(&done.stderr).into_owned())
         }
