@@ -120,8 +120,8 @@ test-container: ## two containers with nothing in them but the static command (m
 orderings: ## the orderings on the hot paths, in arm64's machine code: C's inline headers, and the core
 	@sh scripts/orderings.sh
 
-test-musl: need-cargo ## Rust's suites for musl, and containers with nothing but the static command (ARGS="--test ring")
-	@sh scripts/cross.sh x86_64-unknown-linux-musl
+test-musl: need-cargo ## Rust, C, C++ for musl, and containers with nothing but the static command (MACHINES=aarch64, SUITES="rust c", ARGS="--test ring")
+	@sh scripts/cross.sh $(addsuffix -unknown-linux-musl,$(or $(MACHINES),$(shell uname -m)))
 
 test-arm64: need-cargo ## Rust (also with larger pages), C, C++, Go for arm64, under qemu where this is another processor (SUITES="rust c", ARGS="--test ring"; SUITES=languages: Python, Java, C#)
 	@sh scripts/cross.sh aarch64-unknown-linux-gnu

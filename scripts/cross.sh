@@ -104,13 +104,31 @@ pages_suite() {
     export RAMWAY_TEST_RUNNER="$small" "${variable}_RUNNER=$small"
 }
 
-c_suite() { # TRIPLE
-    say "c and c++, $1"
+c_suite() { # TRIPLE [static|shared [NAME=VALUE]...]
+    of=$1 library=${2:-}
+    shift $(($# > 1 ? 2 : 1))
+    say "c and c++, $of${library:+, $library library}"
     if [ -z "$cc" ] || ! have "$cc"; then lacks "c and c++" "there is no C compiler for it"; return 0; fi
-    run_logged "c-$1" limited "$MAKE_COMMAND" --no-print-directory -C capi test-cross TRIPLE="$1" CC="$cc" CXX="$cxx"
+    run_logged "c-$of${library:+-$library}" limited env "$@" "$MAKE_COMMAND" --no-print-directory -C capi test-cross \
+        TRIPLE="$of" CC="$cc" CXX="$cxx" LINK="$library"
     rc=$?
     # shellcheck disable=SC2046
     result $rc $(counted)
+}
+
+# Against the static library, and where this machine can load programs for musl also against the shared one, of which Rust's targets for
+# musl make none unless told that programs load their C library.
+musl_c_suites() { # TRIPLE
+    say "zig's compilers for $1"
+    install python3:python3-venv
+    if have python3 && zig_compilers "$1"; then ok ""; else lacks "c and c++" "zig cannot be had from PyPI, or does not compile"; return 0; fi
+    c_suite "$1" static
+    [ -z "${RAMWAY_TEST_RUNNER:-}" ] || return 0
+    loader=/lib/ld-musl-${1%%-*}.so.1
+    install "$loader:musl"
+    if ! have "$loader"; then say "c and c++, $1, shared library"; lacks "c and c++" "$loader is not there (Debian: musl)"; return 0; fi
+    # zig's C++ library has calls of statx in it, which musl has since 1.2.5 and Debian 12 does not; no test makes one.
+    c_suite "$1" shared "RUSTFLAGS=${RUSTFLAGS:-} -C target-feature=-crt-static" "${variable}_LINKER=$cc" "RAMWAY_LINK_MORE=$zig/statx.o"
 }
 
 go_suite() { # TRIPLE
@@ -170,7 +188,10 @@ for triple; do
     # shellcheck disable=SC2086
     if wanted rust; then rust_suite '-p ramway -p ramway-pool -p ramway-cli -p ramway-format' ${ARGS:---lib --bins --tests}; fi
     case $triple in
-    *-musl) if wanted container && [ -z "${RAMWAY_TEST_RUNNER:-}" ]; then container_suite "$triple"; fi ;;
+    *-musl)
+        if wanted c; then musl_c_suites "$triple"; fi
+        if wanted container && [ -z "${RAMWAY_TEST_RUNNER:-}" ]; then container_suite "$triple"; fi
+        ;;
     *)
         if wanted c; then c_suite "$triple"; fi
         if wanted pages && [ -n "${RAMWAY_TEST_RUNNER:-}" ]; then pages_suite; fi

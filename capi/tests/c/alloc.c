@@ -49,7 +49,7 @@ static void topics(void) {
     ramway_publisher *p, *ejects;
     ramway_subscriber *reliable, *lossy, *latest, *slow;
     ramway_topic_message m[16];
-    char payload[32] = "thirty-two bytes of some payload", copy[32];
+    char payload[32] = "thirty-two bytes of a payload", copy[32];
     size_t i, k, n;
     long before;
 
@@ -117,7 +117,7 @@ int main(void) {
     ramway_receiver *r;
     ramway_message m[32];
     ramway_bytes many[8];
-    char payload[32] = "thirty-two bytes of some payload", copy[32];
+    char payload[32] = "thirty-two bytes of a payload", copy[32];
     void *slot;
     size_t i, k, n;
     long before;

@@ -72,7 +72,7 @@ static void calls(void (*life)(void)) {
     pid_t server = child(life);
     ramway_rpc_client *client = connected();
     ramway_rpc_call_options o = RAMWAY_RPC_CALL_OPTIONS_INIT;
-    ramway_rpc_reply reply;
+    ramway_rpc_reply reply = {0};
     struct methods methods;
     size_t longest = ramway_rpc_max_request_len(client), len;
     uint32_t words[2] = {9, 9}, crashes = ramway_rpc_method_id("Test.Crash");
