@@ -39,7 +39,12 @@ func clone(t *testing.T, rings *folder, program, before, lines, after string) st
 	lines = strings.ReplaceAll(lines, "/path/to/ramway", root)
 	module := t.TempDir()
 	must(os.WriteFile(filepath.Join(module, "main.go"), []byte(program), 0o600))
-	script := exec.Command("sh", "-ec", strings.Join([]string{`go() { "$GO" "$@"; }`, before, lines, after}, "\n"))
+	// What it runs for another processor, it starts by the runner of these tests.
+	const as = `go() {
+	if [ "$1" = run ] && [ -n "${RAMWAY_TEST_RUNNER:-}" ]; then shift; set -- run -exec "$RAMWAY_TEST_RUNNER" "$@"; fi
+	"$GO" "$@"
+}`
+	script := exec.Command("sh", "-ec", strings.Join([]string{as, before, lines, after}, "\n"))
 	script.Dir = module
 	// What the module needs is there, because this test was built of it.
 	script.Env = append(os.Environ(), "GO="+goCommand, "RAMWAY_DIR="+rings.path, "GOPROXY=off", "GOSUMDB=off", "GOFLAGS=-mod=mod",
