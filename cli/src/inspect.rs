@@ -171,7 +171,7 @@ fn describe_topic(topic: &TopicView, text: &mut String) {
                 format!(", published {} ago", age(std::time::Duration::from_secs_f64(age_s)))
             });
             let (seq, len, type_id, tag) = (newest.seq, newest.len, newest.type_id, newest.tag);
-            let said = format_args!("number {seq}, {len} bytes, type id {type_id:#x}, tag {tag}{published}");
+            let said = format!("number {seq}, {len} bytes, type id {type_id:#x}, tag {tag}{published}");
             line(text, "  newest", said);
         }
         None if topic.last == topic.tail => line(text, "  newest", "nothing was published yet"),
