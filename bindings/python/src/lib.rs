@@ -21,7 +21,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-// What changes in the objects is ordered by the interpreter lock, or, where there is none, by locks of their own (`endpoint::Gil`).
+// The interpreter lock orders changes of the objects. A free-threaded interpreter has none: there each value has a lock (`endpoint::Gil`).
 #[pymodule(gil_used = false)]
 fn _ramway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // An event loop of Python's calls and polls in one thread.

@@ -75,8 +75,8 @@ impl<T: Copy> Gil<T> {
     }
 }
 
-/// A `Gil<bool>` that takes no lock. What a thread stores in one before it looks at another one is seen by a thread that does it
-/// the other way round, or the other way round: at least one of the two sees what the other has stored.
+/// A `Gil<bool>` that takes no lock. Two threads each store one flag and then load the other's: at least one of them sees what the
+/// other has stored.
 #[derive(Default)]
 pub(crate) struct Flag(#[cfg(not(Py_GIL_DISABLED))] Gil<bool>, #[cfg(Py_GIL_DISABLED)] AtomicBool);
 

@@ -207,7 +207,7 @@ impl Receiver {
     /// copy.
     pub(crate) fn put_back(&self, core: &mut ReceiverEnd) {
         let before = self.held.with(|held| held.forget_last());
-        // If that was all that is held, what others have given back meanwhile is not to be received again.
+        // First release what other threads have given back, so that `unread` does not go back to before it.
         self.settle(core);
         core.unread(before);
     }

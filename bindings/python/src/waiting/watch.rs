@@ -164,7 +164,7 @@ pub(crate) struct Watch {
 
 #[derive(Default)]
 struct Readable {
-    /// `None` once it has left the loop for good, and where there is none.
+    /// The descriptor that the event loop watches. `None`: the handle has none, or the loop has given it back for good.
     fd: Option<OwnedFd>,
     /// The loop has it, or is just given it.
     registered: bool,
