@@ -89,7 +89,7 @@ test-macos: need-cargo ## on macOS: compiles what exists there, and runs its tes
 packages: need-cargo ## every archive (languages, C, command, Debian), installed into an empty place and tried (ONLY="crates go"; QUICK=1: this machine only)
 	@sh scripts/packages.sh $(ONLY)
 
-reproducible: need-cargo ## makes the archives twice, in two folders, and compares their bytes (ONLY="crates go")
+reproducible: need-cargo ## makes the archives twice, in two folders, and compares their bytes (ONLY="crates go"; FIRST=target/packages: once more)
 	@sh scripts/reproducible.sh $(ONLY)
 
 semver: need-cargo ## whether the version says what changed in the crates' API since the last release (cargo-semver-checks)

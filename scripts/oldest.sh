@@ -34,6 +34,12 @@ rust() {
     if ! cargo "+$version" --version >/dev/null 2>&1; then absent "Rust $version" "rustup toolchain install $version"; return; fi
     # The libraries and the command: what users build. Lock file as it is: a dependency that asks for more is found here.
     step "Rust $version, all crates" cargo "+$version" check --locked --workspace --all-features
+    # Workspaces of their own, which promise the same.
+    for workspace in bridge examples/two-machines; do
+        [ "$(stated "$workspace/Cargo.toml" '^rust-version')" = "$version" ] ||
+            { bad "$workspace/Cargo.toml promises another Rust than $version"; failed=$((failed + 1)); continue; }
+        step "Rust $version, $workspace" cargo "+$version" check --locked --manifest-path "$workspace/Cargo.toml"
+    done
     step "Rust $version, tests" cargo "+$version" test --locked -p ramway -p ramway-pool --all-features --lib --test ring --test buffer
 }
 

@@ -1,6 +1,8 @@
 #!/bin/sh
 # `make reproducible`: makes the archives twice, from two clones of this commit in folders of other names, and compares them byte by
 # byte. ONLY="crates go" chooses, as for `make packages`; QUICK and MACHINES are passed on.
+#
+#   FIRST=target/packages   the archives that `make packages` has made of this commit, in place of the first clone's
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -9,7 +11,13 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/ramway-twice.XXXXXX")
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 unset CARGO_TARGET_DIR
-for clone in one the-other-one; do
+clones='one the-other-one'
+if [ -n "${FIRST:-}" ]; then
+    [ -d "$FIRST" ] || { echo "reproducible.sh: FIRST names the folder $FIRST, which is missing: run make packages first" >&2; exit 2; }
+    cp -R "$FIRST" "$work/packages-one"
+    clones=the-other-one
+fi
+for clone in $clones; do
     git clone --quiet --local . "$work/$clone"
     # A moment later, so that a time that is written into an archive differs; every test of a package is the other target's.
     (cd "$work/$clone" && PACK_ONLY=yes sh scripts/packages.sh "$@" && mv target/packages "$work/packages-$clone")

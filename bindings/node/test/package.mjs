@@ -193,14 +193,14 @@ async function fromAClone() {
 function otherPlatforms(fresh) {
   const binaries = mkdtempSync(join(work, 'binaries-'));
   const [own] = readdirSync(root).filter((name) => name.endsWith('.node'));
-  for (const platform of ['linux-x64-gnu', 'linux-arm64-gnu', 'linux-x64-musl']) {
+  for (const platform of ['linux-x64-gnu', 'linux-arm64-gnu', 'linux-x64-musl', 'linux-arm64-musl']) {
     copyFileSync(join(root, own), join(binaries, `ramway.${platform}.node`));
   }
   const out = join(work, 'dist-of-all');
   dist(binaries, out);
   const here = readdirSync(out).filter((name) => name.endsWith('.tgz'));
   const others = readdirSync(join(out, 'others'));
-  if (here.length !== 2 || others.length !== 2) throw new Error(`here ${here}, others ${others}`);
+  if (here.length !== 2 || others.length !== 3) throw new Error(`here ${here}, others ${others}`);
   fresh(join(work, 'of-all'), ...here.map((name) => join(out, name)));
 }
 
