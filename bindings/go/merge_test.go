@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Several handles as one: messages in turn, and ends.
+// Several handles that are read as one: the order of their messages, and their ends.
 
 func TestMergeGivesAllInTurn(t *testing.T) {
 	senders, receivers := rings(t, 3, Options{})
