@@ -18,6 +18,11 @@ deb() { # NAME SECTION DEPENDS DESCRIPTION (from $root, for $arch)
 }
 # Whatever a file system takes for them: files in whole KiB, and one for each folder and link.
 installed_size() { find "$root/usr" -printf '%y %s\n' | awk '{ kib += $1 == "f" ? int(($2 + 1023) / 1024) : 1 } END { print kib }'; }
+# What a library is linked against: by this system's linker also GCC's library, by zig's not.
+needs() { # LIBRARY
+    printf 'libc6 (>= 2.17)'
+    ! readelf -d "$1" | grep -q 'NEEDED.*libgcc_s' || printf ', libgcc-s1'
+}
 maintainer='The Ramway authors <ramway@users.noreply.github.com>'
 about='Rings, buses, topics and calls between the processes of one machine, through
  shared memory: a message is written once and read in place.'
@@ -40,7 +45,7 @@ pack_debian() {
             chmod 644 "$root/usr/lib/$multiarch/libramway.so.$version" &&
             mkdir -p "$root/DEBIAN" && echo 'activate-noawait ldconfig' >"$root/DEBIAN/triggers" &&
             printf 'libramway %s libramway%s (>= %s)\n' "${version%%.*}" "${version%%.*}" "$version" >"$root/DEBIAN/shlibs" &&
-            deb "libramway${version%%.*}" libs "libc6 (>= 2.17), libgcc-s1" "shared memory between processes (library)
+            deb "libramway${version%%.*}" libs "$(needs "$root/usr/lib/$multiarch/libramway.so.$version")" "shared memory between processes (library)
  $about
  .
  This is the library for programs in C and C++." || return 1
