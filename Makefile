@@ -107,7 +107,7 @@ version: ## writes the version V=X.Y.Z everywhere; without V prints it
 	@sh scripts/version.sh $(if $(V),set '$(V)')
 .PHONY: version
 
-deny: need-cargo ## licences and sources of what is depended on, known vulnerabilities (cargo-deny, npm), licences of our files (reuse)
+deny: need-cargo ## licences and sources of what is depended on, known vulnerabilities (cargo-deny, npm, pip-audit), licences of our files (reuse)
 	@sh scripts/deny.sh
 .PHONY: deny
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # `make deny`: what is depended on, by deny.toml: licences, bans, sources; known vulnerabilities where their database can be
-# reached, of npm packages too; and whether each file of ours has a licence.
+# reached, of npm's and pip's packages too; and whether each file of ours has a licence.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . scripts/lib.sh
@@ -42,6 +42,21 @@ say "known vulnerabilities of npm packages"
 if ! have npm; then note "not checked: npm is not installed"
 elif run_logged npm-audit npm_audit; then ok ""
 elif grep -q 'audit endpoint returned an error' "$log"; then note "not checked: the registry does not answer"
+else bad "failed"; show_log; status=1; fi
+# Of what Python's module is built, tested and checked with, of the encodings of an example, and of what the benchmark compares with.
+pip_audit() {
+    python3 -c 'import tomllib
+groups = tomllib.load(open("bindings/python/pyproject.toml", "rb"))["dependency-groups"]
+print(*(line for name in ("build", "test", "lint", "examples-rpc") for line in groups[name]), sep="\n")' >"$tools/python.txt" || return 1
+    pip-audit --progress-spinner off --requirement "$tools/python.txt" || return 1
+    # Of one of these pip can ask nothing without the compiler that it wants: only what is pinned is looked up.
+    grep == bench/peers/python/requirements.txt >"$tools/peers.txt"
+    pip-audit --progress-spinner off --no-deps --disable-pip --requirement "$tools/peers.txt"
+}
+say "known vulnerabilities of pip's packages"
+if ! run_logged pip-audit-tool from_pip pip-audit pip-audit; then note "not checked: pip-audit is not on the PATH (pip install pip-audit)"
+elif run_logged pip-audit pip_audit && ! grep -q 'could not be audited' "$log"; then ok ""
+elif grep -q 'could not be audited\|ConnectionError' "$log"; then note "not checked: the registry does not answer"
 else bad "failed"; show_log; status=1; fi
 say "each file has a licence (REUSE.toml)"
 if ! have reuse; then note "not checked: reuse is not on the PATH (pip install reuse)"
