@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 # Where it stands as it is, and any text that matches is our version.
 files='
-.github/ISSUE_TEMPLATE/bug.yml bridge/Cargo.toml docs/start/csharp.md docs/start/java.md docs/start/kotlin.md
+.github/ISSUE_TEMPLATE/bug.yml bridge/Cargo.toml docs/start/README.md docs/start/csharp.md docs/start/java.md docs/start/kotlin.md
 Cargo.toml agents/kotlin/pom.xml bench/Cargo.toml bench/page-tests/fixture.mjs bench/peers/Makefile bench/peers/java/*pom.xml
 bindings/csharp/README.md bindings/csharp/src/Ramway.csproj bindings/java/README.md bindings/java/pom.xml bindings/kotlin/README.md
 bindings/kotlin/pom.xml bindings/node/package.json bindings/zig/build.zig.zon capi/include/ramway.h capi/src/version.rs capi/tests/consumer/CMakeLists.txt cli/Cargo.toml core/Cargo.toml

@@ -163,6 +163,7 @@ fn wrong(page: &Path, words: &[String]) -> Option<String> {
                 "sudo",
                 "tail",
                 "target/zig/ramway-zig",
+                "unzip",
                 "zig",
                 "zig-out/bin/first",
             ];
