@@ -160,6 +160,7 @@ fn what_the_first_pages_show_is_run_elsewhere() {
                         "java ",
                         "mvn ",
                         "./a.out",
+                        "dotnet build",
                         "dotnet run",
                         "c++ ",
                     ];
