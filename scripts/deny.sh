@@ -50,7 +50,7 @@ groups = tomllib.load(open("bindings/python/pyproject.toml", "rb"))["dependency-
 print(*(line for name in ("build", "test", "lint", "examples-rpc") for line in groups[name]), sep="\n")' >"$tools/python.txt" || return 1
     pip-audit --progress-spinner off --requirement "$tools/python.txt" || return 1
     # Of one of these pip can ask nothing without the compiler that it wants: only what is pinned is looked up.
-    grep == bench/peers/python/requirements.txt >"$tools/peers.txt"
+    grep -e '==' bench/peers/python/requirements.txt >"$tools/peers.txt"
     pip-audit --progress-spinner off --no-deps --disable-pip --requirement "$tools/peers.txt"
 }
 say "known vulnerabilities of pip's packages"
