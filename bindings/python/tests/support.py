@@ -10,7 +10,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any, Self
 
 # No test depends on being fast: this is for what has gone wrong, in seconds.
@@ -124,6 +124,19 @@ def eventually(what: str, holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline, f"this never came: {what}"
         time.sleep(0.005)
+
+
+def descriptors() -> set[tuple[str, str]]:
+    """Those that are open, by number and what they are.
+
+    An earlier test's may be closed at any time, by the collector of cycles: what leaves none open has `descriptors() <= before`.
+    """
+    open_now = set()
+    for number in os.listdir("/proc/self/fd"):
+        # The one of the listing itself is closed again.
+        with suppress(FileNotFoundError):
+            open_now.add((number, os.readlink(f"/proc/self/fd/{number}")))
+    return open_now
 
 
 class Thread(threading.Thread):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import ramway
 from ramway import Bus, Listener
-from support import LONG, Child, Thread, eventually, run, stopped
+from support import LONG, Child, Thread, descriptors, eventually, run, stopped
 
 
 def pair(name: str = "b", capacity: int = 1 << 16, **options: object) -> tuple[Bus, Bus]:
@@ -344,9 +344,6 @@ def _busy(bus: Bus) -> bool:
 
 
 def test_many_buses_leave_nothing_behind() -> None:
-    def descriptors() -> int:
-        return len(os.listdir("/proc/self/fd"))
-
     def maps() -> int:
         with open("/proc/self/maps") as file:
             return sum("/memfd:" in line for line in file)
@@ -362,7 +359,9 @@ def test_many_buses_leave_nothing_behind() -> None:
     before = descriptors(), maps()
     for _ in range(20):
         once()
-    assert (descriptors(), maps()) == before
+    assert descriptors() <= before[0]
+    # Those of an earlier test may be gone: 20 buses that leave one each are more all the same.
+    assert maps() <= before[1]
 
 
 def test_a_dropped_bus_is_closed() -> None:
