@@ -129,7 +129,8 @@ def eventually(what: str, holds: Callable[[], bool]) -> None:
 def descriptors() -> set[tuple[str, str]]:
     """Those that are open, by number and what they are.
 
-    An earlier test's may be closed at any time, by the collector of cycles: what leaves none open has `descriptors() <= before`.
+    An earlier test's may be closed at any time, by the collector of cycles: what leaves none open has
+    `descriptors() <= before`.
     """
     open_now = set()
     for number in os.listdir("/proc/self/fd"):
