@@ -49,7 +49,7 @@ wanted() {
     for crate in ramway-pool ramway ramway-agents ramway-cli ramway-bench; do echo "$crate-$version.crate"; done
     for machine in x86_64 aarch64; do
         echo "ramway-$version-cp311-abi3-manylinux*_$machine.whl" "ramway-$version-cp311-abi3-musllinux*_$machine.whl"
-        for python in $(sed -n 's/^free-threaded = "\(.*\)"/\1/p' bindings/python/pyproject.toml | tr -d .); do
+        for python in $(sh bindings/python/pythons.sh --released-free-threaded | tr -d .); do
             for libc in manylinux musllinux; do echo "ramway-$version-cp${python%t}-cp$python-${libc}*_$machine.whl"; done
         done
         echo "ramway-$version-$machine-linux.tar.gz" "ramway-c-$version-$machine-linux-gnu.tar.gz"

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// workers waits until so many are there.
+// workers waits until the outbox has count workers.
 func workers(t *testing.T, outbox *Outbox, count int) {
 	t.Helper()
 	eventually(t, "all workers are there", func() bool {

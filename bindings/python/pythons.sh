@@ -7,7 +7,12 @@
 #   --with-pip         only those whose environments get a pip (Debian has that in python3-venv)
 #   --free-threaded    those without an interpreter lock instead, from 3.14 on, whose versions end with a t ("3.14t PATH"): they
 #                      load no wheel of the stable ABI, but one that is built for each of them
+#   --released-free-threaded   the versions alone of those without a lock that a release has wheels for, whether or not they are here
 set -u
+
+if [ "${1:-}" = --released-free-threaded ]; then
+    exec sed -n 's/^free-threaded = "\(.*\)"/\1/p' "$(dirname "$0")/pyproject.toml"
+fi
 
 # A virtual environment counts as the interpreter behind it.
 question='

@@ -158,14 +158,13 @@ dist_wheel() { # TRIPLE COMPATIBILITY ARGUMENT...
 # glibc 2.17, and those of musl 1.2. The target's own interpreter is not asked: the stable ABI is the same in all of them, and of the
 # free-threaded ones, which have none, maturin knows what a wheel has to be.
 dist() {
-    released=$(sed -n 's/^free-threaded = "\(.*\)"/\1/p' pyproject.toml)
     fetch "$tools/bin/python3" -m pip install -q ziglang && mkdir -p dist && rm -f dist/*.whl dist/*.tar.gz &&
         "$tools/bin/maturin" sdist --out dist || return 1
     for triple in ${TARGETS:-x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl}; do
         if [ ! -d "$(rustc --print target-libdir --target "$triple")" ] && ! fetch rustup target add "$triple"; then return 1; fi
         case $triple in *-musl) compatibility=musllinux_1_2 ;; *) compatibility=manylinux_2_17 ;; esac
         dist_wheel "$triple" "$compatibility" || return 1
-        for version in ${FREE_THREADED:-$released}; do
+        for version in ${FREE_THREADED:-$(sh pythons.sh --released-free-threaded)}; do
             dist_wheel "$triple" "$compatibility" --interpreter "python$version" || return 1
         done
     done
